@@ -1,0 +1,1 @@
+//! The controllers: name, initialize, run.

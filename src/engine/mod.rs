@@ -1,0 +1,1 @@
+//! Actors: supervisor, shards, mailboxes, generic over the object.

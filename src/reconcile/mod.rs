@@ -1,0 +1,1 @@
+//! Decisions: what a CronJob needs now, as a pure step machine.

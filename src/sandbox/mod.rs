@@ -1,0 +1,3 @@
+//! An API server inside the process, and a stand-in for what runs the Jobs.
+
+pub mod resources;

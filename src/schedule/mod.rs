@@ -1,0 +1,1 @@
+//! Schedules: cron text to the next instant, exactly as the peers compute it.
