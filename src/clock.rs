@@ -160,7 +160,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_scaled_clock_shortens_waits_and_never_wakes_early() {
-        let clock = Clock { source: Arc::new(Source { kind: Kind::Derived { speed: 7, step: Mutex::default() }, start_wall: noon(), start_mono: mono_now() }) };
+        let clock = Clock {
+            source: Arc::new(Source {
+                kind: Kind::Derived { speed: 7, step: Mutex::default() },
+                start_wall: noon(),
+                start_mono: mono_now(),
+            }),
+        };
         let due = noon() + TimeDelta::seconds(60);
         tokio::time::advance(clock.until(due)).await;
         assert!(clock.wall() >= due && clock.wall() < due + TimeDelta::milliseconds(1));
