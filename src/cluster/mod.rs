@@ -1,1 +1,23 @@
 //! The API server as seen from here: client, write lanes, informers, events.
+//!
+//! What may be known here: kube, HTTP, the values of `model`. What may not: what any of it is decided for.
+
+mod api_client;
+mod bucket;
+mod exchange;
+mod failure;
+mod lanes;
+mod limit;
+mod metrics;
+pub mod reflector;
+mod stack;
+#[cfg(test)]
+mod testing;
+
+pub use api_client::{ApiClient, ApiClientOptions, RateLimit};
+pub use lanes::{Lane, Urgency};
+pub use limit::Concurrency;
+pub use metrics::{EventMetrics, ReflectorMetrics, RequestMetrics};
+pub use reflector::store::Store;
+pub use reflector::{Cached, Change, Reflector, ReflectorOptions, Sink};
+pub use stack::{Clients, Protocol, StackError, clients};

@@ -1,0 +1,66 @@
+//! What a reflector says of itself to health checks and to people.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::time::Instant;
+
+/// What a reflector is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Takes in a full list.
+    Listing,
+    /// Watches.
+    Watching,
+    /// Pauses after a failure.
+    Pausing,
+    /// The server does not know the kind; looks again now and then.
+    Absent,
+}
+
+/// A reflector's state at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReflectorReport {
+    /// What it is doing.
+    pub phase: Phase,
+    /// When it last heard from the server anything that moves it on: a page, an object, a bookmark, the start of a watch.
+    pub last_progress: Instant,
+    /// Why it last failed; `None` when it has made progress since.
+    pub trouble: Option<String>,
+}
+
+/// A reflector's state, kept up to date by it. Cheap to clone; clones show the same state.
+#[derive(Clone, Debug)]
+pub struct ReflectorHealth {
+    report: Arc<Mutex<ReflectorReport>>,
+}
+
+impl ReflectorHealth {
+    pub(crate) fn new(now: Instant) -> Self {
+        let report = ReflectorReport { phase: Phase::Listing, last_progress: now, trouble: None };
+        Self { report: Arc::new(Mutex::new(report)) }
+    }
+
+    /// The state now.
+    pub fn report(&self) -> ReflectorReport {
+        self.with(|report| report.clone())
+    }
+
+    pub(crate) fn on_progress(&self, phase: Phase, now: Instant) {
+        self.with(|report| {
+            report.phase = phase;
+            report.last_progress = now;
+            report.trouble = None;
+        });
+    }
+
+    pub(crate) fn on_trouble(&self, phase: Phase, trouble: String) {
+        self.with(|report| {
+            report.phase = phase;
+            report.trouble = Some(trouble);
+        });
+    }
+
+    fn with<R>(&self, f: impl FnOnce(&mut ReflectorReport) -> R) -> R {
+        f(&mut self.report.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,275 @@
+//! The cache of one kind of object: by key, and by the uid of the owner.
+//!
+//! Invariants
+//! - Written by one reflector only; anybody may read. Readers never see half of a change.
+//! - Every object in the index by owner is in the map by key, and the other way round for objects with an owner.
+//! - An object whose uid is empty or that has no owner is in no index.
+//! - Iteration is by namespace and name, children by name: the same content always reads the same.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use tokio::sync::watch;
+
+use super::Cached;
+use crate::model::{ObjectKey, Uid};
+
+/// The objects of one kind as last seen. Cheap to clone; clones are the same cache.
+pub struct Store<T> {
+    shared: Arc<Shared<T>>,
+}
+
+struct Shared<T> {
+    state: RwLock<State<T>>,
+    synced: watch::Sender<bool>,
+}
+
+struct State<T> {
+    objects: BTreeMap<ObjectKey, Entry<T>>,
+    /// Children by the uid of their owner, sorted by key; never iterated.
+    children: FxHashMap<Uid, SmallVec<[Arc<T>; 2]>>,
+    /// Number of the list that is being, or was last, taken in.
+    list: u32,
+}
+
+struct Entry<T> {
+    object: Arc<T>,
+    /// The last list that showed the object, or during or after which a watch did.
+    list: u32,
+}
+
+/// What putting in an object did.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Put<T> {
+    /// The same version was there already.
+    Same,
+    /// There was no object of that key.
+    New,
+    /// An older version was there.
+    Update(Arc<T>),
+    /// Another object was there under the same name.
+    OtherUid(Arc<T>),
+}
+
+impl<T> Clone for Store<T> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone() }
+    }
+}
+
+impl<T> fmt::Debug for Store<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("len", &self.len()).field("synced", &self.has_synced()).finish()
+    }
+}
+
+impl<T> Default for Store<T> {
+    fn default() -> Self {
+        let state = State { objects: BTreeMap::new(), children: FxHashMap::default(), list: 0 };
+        Self { shared: Arc::new(Shared { state: RwLock::new(state), synced: watch::Sender::new(false) }) }
+    }
+}
+
+impl<T> Store<T> {
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.read().objects.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many owners have children here; each needs memory, so zero must follow when all objects are gone.
+    pub fn owners(&self) -> usize {
+        self.read().children.len()
+    }
+
+    /// Whether a full list has been taken in. Becomes false again when the kind vanishes from the server.
+    pub fn has_synced(&self) -> bool {
+        *self.shared.synced.borrow()
+    }
+
+    /// Waits until a full list has been taken in.
+    pub async fn synced(&self) {
+        // An error would mean that the sender is gone; `self` holds it.
+        drop(self.shared.synced.subscribe().wait_for(|synced| *synced).await);
+    }
+
+    /// The object of that name.
+    pub fn get(&self, key: &ObjectKey) -> Option<Arc<T>> {
+        self.read().objects.get(key).map(|entry| entry.object.clone())
+    }
+
+    /// The objects whose controller is the object with uid `owner`, sorted by namespace and name.
+    pub fn children(&self, owner: &Uid) -> Vec<Arc<T>> {
+        self.read().children.get(owner).map(|children| children.to_vec()).unwrap_or_default()
+    }
+
+    /// All objects, sorted by namespace and name.
+    pub fn list(&self) -> Vec<Arc<T>> {
+        self.read().objects.values().map(|entry| entry.object.clone()).collect()
+    }
+
+    pub(crate) fn set_synced(&self, synced: bool) {
+        self.shared.synced.send_replace(synced);
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State<T>> {
+        self.shared.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State<T>> {
+        self.shared.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Cached> Store<T> {
+    /// A full list begins: what it does not show is gone when it ends.
+    pub(crate) fn begin_list(&self) {
+        let mut state = self.write();
+        state.list = state.list.wrapping_add(1);
+    }
+
+    /// The list is complete: takes out and returns, in order of keys, what it did not show.
+    pub(crate) fn end_list(&self) -> Vec<Arc<T>> {
+        let mut state = self.write();
+        let list = state.list;
+        let gone = |entry: &Entry<T>| entry.list != list;
+        let keys: Vec<_> = state.objects.iter().filter(|(_, e)| gone(e)).map(|(key, _)| key.clone()).collect();
+        keys.iter().filter_map(|key| state.remove(key)).collect()
+    }
+
+    /// Takes out and returns, in order of keys, everything.
+    pub(crate) fn clear(&self) -> Vec<Arc<T>> {
+        self.begin_list();
+        self.end_list()
+    }
+
+    pub(crate) fn put(&self, new: &Arc<T>) -> Put<T> {
+        self.write().put(new)
+    }
+
+    pub(crate) fn remove(&self, key: &ObjectKey) -> Option<Arc<T>> {
+        self.write().remove(key)
+    }
+}
+
+impl<T: Cached> State<T> {
+    fn put(&mut self, new: &Arc<T>) -> Put<T> {
+        let entry = Entry { object: new.clone(), list: self.list };
+        let Some(old) = self.objects.get_mut(new.key()) else {
+            self.objects.insert(new.key().clone(), entry);
+            self.index(new);
+            return Put::New;
+        };
+        let same_uid = old.object.uid() == new.uid();
+        if same_uid && old.object.resource_version() == new.resource_version() {
+            old.list = self.list;
+            return Put::Same;
+        }
+        let old = std::mem::replace(old, entry).object;
+        self.unindex(&old);
+        self.index(new);
+        if same_uid { Put::Update(old) } else { Put::OtherUid(old) }
+    }
+
+    fn remove(&mut self, key: &ObjectKey) -> Option<Arc<T>> {
+        let old = self.objects.remove(key)?.object;
+        self.unindex(&old);
+        Some(old)
+    }
+
+    fn index(&mut self, object: &Arc<T>) {
+        let Some(owner) = object.owner().filter(|uid| !uid.is_empty()) else { return };
+        let siblings = self.children.entry(owner.clone()).or_default();
+        if let Err(at) = siblings.binary_search_by(|sibling| sibling.key().cmp(object.key())) {
+            siblings.insert(at, object.clone());
+        }
+    }
+
+    fn unindex(&mut self, object: &Arc<T>) {
+        let Some(owner) = object.owner() else { return };
+        let Some(siblings) = self.children.get_mut(owner) else { return };
+        siblings.retain(|sibling| sibling.key().cmp(object.key()) != Ordering::Equal);
+        if siblings.is_empty() {
+            self.children.remove(owner);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::testing::Thing;
+
+    fn put(store: &Store<Thing>, thing: Thing) -> Put<Thing> {
+        store.put(&Arc::new(thing))
+    }
+
+    #[test]
+    fn children_follow_their_owner_and_are_sorted_by_name() {
+        let store = Store::default();
+        for (name, version) in [("c", "1"), ("a", "2"), ("b", "3")] {
+            put(&store, Thing::new("ns", name, version).owned_by("o1"));
+        }
+        let names = |owner: &str| -> Vec<String> {
+            store.children(&owner.to_owned().into()).iter().map(|t| t.key.name.to_string()).collect()
+        };
+        assert_eq!(names("o1"), ["a", "b", "c"]);
+        put(&store, Thing::new("ns", "b", "4").owned_by("o2"));
+        assert_eq!((names("o1"), names("o2")), (vec!["a".into(), "c".into()], vec!["b".into()]));
+        store.clear();
+        assert_eq!((store.len(), store.owners()), (0, 0));
+    }
+
+    #[test]
+    fn a_child_that_is_updated_stays_one_child() {
+        let store = Store::default();
+        put(&store, Thing::new("ns", "a", "1").owned_by("o"));
+        put(&store, Thing::new("ns", "a", "2").owned_by("o"));
+        let children = store.children(&"o".to_owned().into());
+        assert_eq!(children.iter().map(|t| &*t.version).collect::<Vec<_>>(), ["2"]);
+    }
+
+    #[test]
+    fn putting_tells_new_same_updated_and_recreated_apart() {
+        let store = Store::default();
+        let first = Thing::new("ns", "a", "1");
+        assert_eq!(put(&store, first.clone()), Put::New);
+        assert_eq!(put(&store, first.clone()), Put::Same);
+        let second = Thing::new("ns", "a", "2");
+        assert_eq!(put(&store, second.clone()), Put::Update(Arc::new(first)));
+        let other = Thing { uid: "other".to_owned().into(), ..Thing::new("ns", "a", "3") };
+        assert_eq!(put(&store, other), Put::OtherUid(Arc::new(second)));
+        assert_eq!(store.len(), 1);
+    }
+
+    #[test]
+    fn a_list_takes_out_exactly_what_it_does_not_show() {
+        let store = Store::default();
+        for name in ["a", "b", "c", "d"] {
+            put(&store, Thing::new("ns", name, "1"));
+        }
+        store.begin_list();
+        put(&store, Thing::new("ns", "b", "1"));
+        put(&store, Thing::new("ns", "c", "2"));
+        let gone: Vec<_> = store.end_list().iter().map(|t| t.key.name.to_string()).collect();
+        assert_eq!(gone, ["a", "d"]);
+        assert_eq!(store.list().iter().map(|t| &*t.version).collect::<Vec<_>>(), ["1", "2"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_waits_for_the_first_list_is_woken_by_it() {
+        let store = Store::<Thing>::default();
+        assert!(!store.has_synced());
+        let waiting = store.clone();
+        let (_, ()) = tokio::join!(waiting.synced(), async { store.set_synced(true) });
+        assert!(store.has_synced());
+    }
+}

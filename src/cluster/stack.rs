@@ -1,0 +1,135 @@
+//! Connections to the API server: `kube::Client`s over our own layers.
+//!
+//! Invariants
+//! - Nothing here repeats a request. (Hyper sends a request again only when its pooled connection was closed before the
+//!   first byte went out; no server has seen it then.)
+//! - Watches never share a connection with other requests: a long list or a burst of events cannot hold up a creation.
+//! - A panic below costs the one request that met it. kube's client runs its service on a task of its own, which would die
+//!   with the first panic in `call`; so `call` only makes a future, and the layers run inside the caller.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::USER_AGENT;
+use http::uri::Scheme;
+use http::{HeaderValue, Request, Uri};
+use hyper_rustls::{DefaultServerNameResolver, FixedServerNameResolver, HttpsConnector, ResolveServerName};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::client::{Body, ConfigExt};
+use kube::{Client, Config};
+use thiserror::Error;
+use tower::{BoxError, ServiceBuilder, ServiceExt};
+
+/// Time for a TCP connection to come about.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// After this long without traffic a connection is probed, on TCP and on HTTP/2, as client-go does.
+const PROBE_AFTER: Duration = Duration::from_secs(30);
+/// A probe without an answer for this long ends the connection.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// What is sent as `User-Agent`.
+const AGENT: &str = concat!("cronjob-controller/", env!("CARGO_PKG_VERSION"));
+
+/// The protocol to speak over TLS; without TLS it is always HTTP/1.1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/2 if the server offers it, else HTTP/1.1.
+    #[default]
+    Http2,
+    /// HTTP/1.1: one connection per request in flight.
+    Http1,
+}
+
+/// The clients of one API server.
+#[derive(Clone)]
+pub struct Clients {
+    /// For single requests.
+    pub requests: Client,
+    /// For lists and watches, on connections of their own.
+    pub watches: Client,
+    /// Host and port of the server, for the metrics' label.
+    pub host: String,
+}
+
+/// Why no client can be made of a configuration.
+#[derive(Debug, Error)]
+pub enum StackError {
+    /// The configuration names a proxy.
+    #[error("the proxy {0} cannot be used: proxies are not supported; remove proxy-url from the kubeconfig")]
+    Proxy(Uri),
+    /// Certificates, keys or the user's credentials are unusable.
+    #[error("the credentials or certificates of the cluster configuration are unusable")]
+    Credentials(#[from] kube::Error),
+    /// `tls-server-name` is no name.
+    #[error("tls-server-name {0:?} is not a host name")]
+    ServerName(String),
+}
+
+/// Clients for the cluster that `config` names. Must be called inside a tokio runtime.
+///
+/// # Errors
+/// See [`StackError`].
+pub fn clients(mut config: Config, protocol: Protocol) -> Result<Clients, StackError> {
+    if let Some(proxy) = config.proxy_url {
+        return Err(StackError::Proxy(proxy));
+    }
+    trust_nothing_if_nothing_is_verified(&mut config);
+    config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
+    let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
+    Ok(Clients { requests: client(&config, protocol)?, watches: client(&config, protocol)?, host })
+}
+
+/// Where certificates are not looked at, kube still asks the operating system for its roots and fails when it has none, as in
+/// an image from scratch. An empty root store says that none are needed.
+fn trust_nothing_if_nothing_is_verified(config: &mut Config) {
+    let plain = config.cluster_url.scheme() == Some(&Scheme::HTTP);
+    if plain || config.accept_invalid_certs {
+        config.root_cert.get_or_insert_default();
+    }
+}
+
+/// One client with a connection pool of its own.
+fn client(config: &Config, protocol: Protocol) -> Result<Client, StackError> {
+    let http = legacy::Client::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .http2_adaptive_window(true)
+        .http2_keep_alive_interval(PROBE_AFTER)
+        .http2_keep_alive_timeout(PROBE_TIMEOUT)
+        .build::<_, Body>(connector(config, protocol)?);
+    let service = ServiceBuilder::new()
+        .map_err(BoxError::from)
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .service(http);
+    let in_the_caller = tower::service_fn(move |request: Request<Body>| {
+        let service = service.clone();
+        async move { service.oneshot(request).await }
+    });
+    Ok(Client::new(in_the_caller, config.default_namespace.clone()))
+}
+
+fn connector(config: &Config, protocol: Protocol) -> Result<HttpsConnector<HttpConnector>, StackError> {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    tcp.set_keepalive(Some(PROBE_AFTER));
+    tcp.set_keepalive_interval(Some(PROBE_TIMEOUT / 3));
+    tcp.set_keepalive_retries(Some(3));
+    let mut tls = config.rustls_client_config()?;
+    if protocol == Protocol::Http2 {
+        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    }
+    let names: Arc<dyn ResolveServerName + Send + Sync> = match &config.tls_server_name {
+        Some(name) => Arc::new(FixedServerNameResolver::new(
+            name.clone().try_into().map_err(|_invalid| StackError::ServerName(name.clone()))?,
+        )),
+        None => Arc::new(DefaultServerNameResolver::default()),
+    };
+    Ok(HttpsConnector::new(tcp, tls, false, names))
+}
