@@ -20,6 +20,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ConfigExt};
 use kube::{Client, Config};
 use thiserror::Error;
+use tower::util::BoxCloneService;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
 
 /// Time for a TCP connection to come about.
@@ -100,12 +101,12 @@ fn client(config: &Config, protocol: Protocol) -> Result<Client, StackError> {
         .http2_keep_alive_timeout(PROBE_TIMEOUT)
         .build::<_, Body>(connector(config, protocol)?);
     let service = ServiceBuilder::new()
-        .map_err(BoxError::from)
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
         .service(http);
+    let service = BoxCloneService::new(service);
     let in_the_caller = tower::service_fn(move |request: Request<Body>| {
         let service = service.clone();
         async move { service.oneshot(request).await }
