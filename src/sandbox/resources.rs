@@ -93,3 +93,8 @@ const fn volcano(
 pub fn find(group: &str, version: &str, plural: &str) -> Option<&'static Resource> {
     RESOURCES.iter().find(|r| r.group == group && r.version == version && r.plural == plural)
 }
+
+/// The resource in whose form objects are stored: core `events` for both views of events, itself otherwise.
+pub fn stored_as(resource: &Resource) -> &Resource {
+    if resource.group == "events.k8s.io" { find("", "v1", resource.plural).unwrap_or(resource) } else { resource }
+}

@@ -1,0 +1,264 @@
+//! Delete, delete a collection, and namespaces that empty themselves.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::object::{Object, child_mut, metadata_mut};
+use super::{Answer, Store, meta};
+use crate::model::WallTime;
+use crate::sandbox::call::Call;
+use crate::sandbox::render::View;
+use crate::sandbox::resources::{RESOURCES, Resource, find, stored_as};
+use crate::sandbox::selector::Selector;
+use crate::sandbox::status::Refusal;
+
+/// Finalizer of a deletion that leaves dependents behind without their owner.
+pub(super) const ORPHAN: &str = "orphan";
+/// Finalizer of a deletion that waits for dependents.
+pub(super) const FOREGROUND: &str = "foregroundDeletion";
+
+const ORPHAN_WARNING: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to \
+                              remove them or set propagationPolicy=Orphan to suppress this warning";
+
+/// What becomes of dependents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Propagation {
+    /// They are collected afterwards.
+    Background,
+    /// They are collected before.
+    Foreground,
+    /// They stay and lose the reference.
+    Orphan,
+}
+
+/// The body of a DELETE.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct DeleteOptions {
+    preconditions: Preconditions,
+    propagation_policy: Option<String>,
+    orphan_dependents: Option<bool>,
+    dry_run: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Preconditions {
+    uid: Option<String>,
+    resource_version: Option<String>,
+}
+
+impl DeleteOptions {
+    fn parse(call: &Call) -> Result<Self, Refusal> {
+        let mut options: Self = if call.body.is_empty() {
+            Self::default()
+        } else {
+            serde_json::from_slice(&call.body)
+                .map_err(|error| Refusal::bad_request(format!("error decoding delete options: {error}")))?
+        };
+        if options.propagation_policy.is_none() && !call.options.propagation_policy.is_empty() {
+            options.propagation_policy = Some(call.options.propagation_policy.clone());
+        }
+        Ok(options)
+    }
+
+    fn is_dry_run(&self, call: &Call) -> bool {
+        call.options.dry_run || self.dry_run.iter().any(|part| part == "All")
+    }
+
+    /// What was asked for; `None`: the default of the kind.
+    fn propagation(&self) -> Result<Option<Propagation>, Refusal> {
+        Ok(match (self.propagation_policy.as_deref(), self.orphan_dependents) {
+            (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
+            (Some("Foreground"), _) => Some(Propagation::Foreground),
+            (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
+            (None, None) => None,
+            (Some(other), _) => {
+                let supported = "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"";
+                let text = format!(
+                    "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"{other}\": {supported}"
+                );
+                return Err(Refusal::new(422, "Invalid", text));
+            }
+        })
+    }
+
+    fn check(&self, call: &Call, object: &Object) -> Result<(), Refusal> {
+        let conflict = |what: &str, asked: &str, stored: &str, hint: &str| {
+            let why = format!(
+                "the {what} in the precondition ({asked}) does not match the {what} in record ({stored}). \
+                 The object might have been {hint}"
+            );
+            Err(Refusal::conflict(call.resource, &call.name, &why))
+        };
+        match (&self.preconditions.uid, &self.preconditions.resource_version) {
+            (Some(uid), _) if **uid != *object.uid => conflict("UID", uid, &object.uid, "deleted and then recreated"),
+            (_, Some(version)) if *version != object.revision.to_string() => {
+                conflict("ResourceVersion", version, &object.revision.to_string(), "modified")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Store {
+    pub(super) fn delete(&mut self, call: &Call, now: WallTime) -> Result<Answer, Refusal> {
+        let object = self.find(call)?;
+        let options = DeleteOptions::parse(call)?;
+        options.check(call, &object)?;
+        let asked = options.propagation()?;
+        let propagation = asked.unwrap_or_else(|| default_propagation(call.resource));
+        let mut warnings = Vec::new();
+        if asked.is_none() && propagation == Propagation::Orphan {
+            warnings.push(ORPHAN_WARNING.to_owned());
+        }
+        let marked = if options.is_dry_run(call) {
+            None
+        } else {
+            self.delete_object(stored_as(call.resource), &object, propagation, now)
+        };
+        match marked {
+            Some(marked) => self.answer(200, call, &marked, now, warnings),
+            None if returns_object(call.resource) => self.answer(200, call, &object, now, warnings),
+            None => Ok(Answer { warnings, ..Answer::json(200, success(call, &object).to_string()) }),
+        }
+    }
+
+    /// Deletes every selected object and answers them as a list.
+    pub(super) fn delete_collection(&mut self, call: &Call, now: WallTime) -> Result<Answer, Refusal> {
+        let options = DeleteOptions::parse(call)?;
+        let propagation = options.propagation()?.unwrap_or_else(|| default_propagation(call.resource));
+        let selector = Selector::parse(call.resource, &call.options.label_selector, &call.options.field_selector)?;
+        let selected: Vec<Arc<Object>> = self
+            .collection(call.resource)
+            .into_iter()
+            .flat_map(|collection| collection.range(&call.namespace, None))
+            .filter(|object| selector.matches(object))
+            .cloned()
+            .collect();
+        if !options.is_dry_run(call) {
+            for object in &selected {
+                self.delete_object(stored_as(call.resource), object, propagation, now);
+            }
+        }
+        let view = View::of(call, now);
+        let metadata = json!({ "resourceVersion": self.revision.to_string() });
+        Ok(Answer::json(200, view.many(&selected, &metadata, self.revision)))
+    }
+
+    /// Removes an object (`None`), or marks it if finalizers hold it: the marked version.
+    pub(super) fn delete_object(
+        &mut self,
+        resource: &'static Resource,
+        object: &Arc<Object>,
+        propagation: Propagation,
+        now: WallTime,
+    ) -> Option<Arc<Object>> {
+        let old = object.value();
+        let mut value = old.clone();
+        set_collector_finalizer(&mut value, propagation);
+        if meta::nothing_holds(resource, &value) {
+            self.remove(resource, &object.key);
+            return None;
+        }
+        if !object.deleting {
+            let metadata = metadata_mut(&mut value);
+            metadata.insert("deletionTimestamp".to_owned(), meta::timestamp(now).into());
+            metadata.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
+            meta::bump_generation(&mut value);
+            if resource.plural == "namespaces" {
+                child_mut(&mut value, "status").insert("phase".to_owned(), "Terminating".into());
+            }
+        }
+        if value == old {
+            return Some(object.clone());
+        }
+        self.put(resource, object.key.clone(), &value)
+    }
+
+    /// Whether a namespace is being emptied.
+    pub fn namespaces_pending(&self) -> bool {
+        let namespaces = find("", "v1", "namespaces").and_then(|resource| self.collection(resource));
+        namespaces.is_some_and(|namespaces| namespaces.range("", None).any(|namespace| namespace.deleting))
+    }
+
+    /// Empties namespaces that are being deleted, and removes those that are empty. Answers how many objects were written or
+    /// removed.
+    pub fn namespace_step(&mut self, now: WallTime) -> usize {
+        let Some(resource) = find("", "v1", "namespaces") else { return 0 };
+        let terminating: Vec<Arc<Object>> = self
+            .collection(resource)
+            .into_iter()
+            .flat_map(|namespaces| namespaces.range("", None))
+            .filter(|namespace| namespace.deleting)
+            .cloned()
+            .collect();
+        terminating.iter().map(|namespace| self.empty_namespace(resource, namespace, now)).sum()
+    }
+
+    fn empty_namespace(&mut self, resource: &Resource, namespace: &Object, now: WallTime) -> usize {
+        let mut writes = 0;
+        for row in RESOURCES.iter().filter(|row| row.namespaced) {
+            let content: Vec<Arc<Object>> = self
+                .collection(row)
+                .into_iter()
+                .flat_map(|collection| collection.range(namespace.name(), None))
+                .filter(|object| !object.deleting)
+                .cloned()
+                .collect();
+            for object in content {
+                self.delete_object(stored_as(row), &object, Propagation::Background, now);
+                writes += 1;
+            }
+        }
+        let mut left = RESOURCES.iter().filter(|row| row.namespaced).filter_map(|row| self.collection(row));
+        if left.any(|collection| collection.range(namespace.name(), None).next().is_some()) {
+            return writes;
+        }
+        let mut value = namespace.value();
+        child_mut(&mut value, "spec").remove("finalizers");
+        self.settle(resource, namespace.key.clone(), &value);
+        writes + 1
+    }
+}
+
+/// The finalizer by which the collector recognises the policy; background needs none.
+fn set_collector_finalizer(value: &mut Value, propagation: Propagation) {
+    let before = meta::finalizers(value);
+    let mut wanted: Vec<String> = before
+        .iter()
+        .filter(|finalizer| !matches!(**finalizer, ORPHAN | FOREGROUND))
+        .map(|f| (*f).to_owned())
+        .collect();
+    match propagation {
+        Propagation::Background => {}
+        Propagation::Foreground => wanted.push(FOREGROUND.to_owned()),
+        Propagation::Orphan => wanted.push(ORPHAN.to_owned()),
+    }
+    if wanted != before {
+        meta::set_finalizers(value, wanted);
+    }
+}
+
+/// batch/v1 Jobs orphan their Pods unless told otherwise, for compatibility; everything else collects in the background.
+fn default_propagation(resource: &Resource) -> Propagation {
+    match (resource.group, resource.plural) {
+        ("batch", "jobs") => Propagation::Orphan,
+        _ => Propagation::Background,
+    }
+}
+
+/// Kinds whose DELETE answers the object rather than a Status.
+fn returns_object(resource: &Resource) -> bool {
+    resource.group.is_empty() && matches!(resource.plural, "pods" | "serviceaccounts" | "resourcequotas")
+}
+
+fn success(call: &Call, object: &Object) -> Value {
+    let mut details = json!({ "name": object.name(), "kind": call.resource.plural, "uid": &*object.uid });
+    if !call.resource.group.is_empty() {
+        details["group"] = call.resource.group.into();
+    }
+    json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details })
+}
