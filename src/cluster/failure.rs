@@ -1,4 +1,4 @@
-//! What went wrong with a call, read from the answer of the server.
+//! Failed calls as the transport shows them, on top of [`ApiFailure::from_status`], which reads the body of a refusal.
 
 use std::error::Error;
 use std::time::Duration;
@@ -9,60 +9,24 @@ use serde::Deserialize;
 
 use crate::model::ApiFailure;
 
-/// Longest piece of an answer that is not a `metav1.Status` (a proxy's page, say) kept as message, in characters.
-const FOREIGN_MESSAGE_CHARS: usize = 256;
-
-/// The fields of a `metav1.Status` that somebody here reads.
-#[derive(Deserialize)]
-struct WireStatus {
-    kind: Option<String>,
-    code: Option<u16>,
-    reason: Option<String>,
-    message: Option<String>,
-    details: Option<WireDetails>,
-}
-
-#[derive(Deserialize)]
-struct WireDetails {
-    #[serde(rename = "retryAfterSeconds")]
-    retry_after_s: Option<u64>,
-    causes: Option<Vec<WireCause>>,
-}
-
-#[derive(Deserialize)]
-struct WireCause {
-    reason: Option<String>,
-}
-
 /// The failure that an answer with a status code outside 2xx stands for. `Retry-After` counts in its form as seconds; where
 /// header and body both ask for a wait, the longer one holds.
 pub(crate) fn failure_from_response(code: u16, headers: &HeaderMap, body: &[u8]) -> ApiFailure {
-    let mut failure = failure_from_status(body).unwrap_or_else(|| foreign(body));
-    failure.code = code;
-    if failure.reason.is_empty() {
-        failure.reason = usual_reason(code).into();
-    }
+    let mut failure = ApiFailure::from_status(code, body);
     let header = headers.get(RETRY_AFTER).and_then(|v| v.to_str().ok()).and_then(|v| v.trim().parse().ok());
     failure.retry_after = failure.retry_after.max(header.map(Duration::from_secs));
     failure
 }
 
-/// The failure in a `metav1.Status`: the body of a refused request or the object of an ERROR frame. `None` when `json` is
-/// something else.
-pub(crate) fn failure_from_status(json: &[u8]) -> Option<ApiFailure> {
-    let status: WireStatus = serde_json::from_slice(json).ok()?;
-    if status.kind.as_deref() != Some("Status") {
-        return None;
+/// The failure in the Status of a watch's ERROR frame, whose code stands nowhere else.
+pub(crate) fn failure_from_frame(status: &str) -> ApiFailure {
+    #[derive(Default, Deserialize)]
+    struct Code {
+        #[serde(default)]
+        code: u16,
     }
-    let details = status.details.as_ref();
-    let causes = details.and_then(|d| d.causes.as_deref()).unwrap_or_default();
-    Some(ApiFailure {
-        code: status.code.unwrap_or_default(),
-        namespace_terminating: causes.iter().any(|c| c.reason.as_deref() == Some("NamespaceTerminating")),
-        retry_after: details.and_then(|d| d.retry_after_s).map(Duration::from_secs),
-        reason: status.reason.unwrap_or_default().into(),
-        message: status.message.unwrap_or_default().into(),
-    })
+    let Code { code } = serde_json::from_str(status).unwrap_or_default();
+    ApiFailure::from_status(code, status.as_bytes())
 }
 
 /// No answer came: the request may or may not have been applied.
@@ -86,41 +50,9 @@ pub(crate) fn too_late(allowed: Duration) -> ApiFailure {
     ApiFailure { message: format!("no answer within {} s", allowed.as_secs_f64()).into(), ..ApiFailure::default() }
 }
 
-fn foreign(body: &[u8]) -> ApiFailure {
-    let message: String = String::from_utf8_lossy(body).trim().chars().take(FOREIGN_MESSAGE_CHARS).collect();
-    ApiFailure { message: message.into(), ..ApiFailure::default() }
-}
-
-/// The reason that the API server gives with a code, for answers that carry no Status. A bare 409 has two meanings and gets none.
-fn usual_reason(code: u16) -> &'static str {
-    match code {
-        400 => "BadRequest",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "NotFound",
-        410 => "Gone",
-        422 => "Invalid",
-        429 => "TooManyRequests",
-        500 => "InternalError",
-        503 => "ServiceUnavailable",
-        504 => "Timeout",
-        _ => "",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_status_is_read_with_causes_and_wait() {
-        let body = br#"{"kind":"Status","code":403,"reason":"Forbidden","message":"jobs is forbidden",
-            "details":{"retryAfterSeconds":3,"causes":[{"reason":"NamespaceTerminating","message":"x"}]}}"#;
-        let failure = failure_from_response(403, &HeaderMap::new(), body);
-        assert!(failure.namespace_terminating);
-        assert_eq!((failure.code, &*failure.reason, &*failure.message), (403, "Forbidden", "jobs is forbidden"));
-        assert_eq!(failure.retry_after, Some(Duration::from_secs(3)));
-    }
 
     #[test]
     fn the_longer_of_two_waits_holds_and_a_date_is_no_wait() {
@@ -133,10 +65,19 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_no_status_keeps_its_text_and_gets_the_usual_reason() {
-        let failure = failure_from_response(404, &HeaderMap::new(), b"404 page not found\n");
-        assert!(failure.is_not_found());
-        assert_eq!(&*failure.message, "404 page not found");
-        assert_eq!(&*failure_from_response(409, &HeaderMap::new(), b"").reason, "");
+    fn the_code_of_an_error_frame_is_in_its_status() {
+        let failure = failure_from_frame(r#"{"kind":"Status","code":410,"reason":"Expired","message":"too old"}"#);
+        assert_eq!((failure.code, &*failure.reason, &*failure.message), (410, "Expired", "too old"));
+        assert_eq!(failure_from_frame("7").code, 0);
+    }
+
+    #[test]
+    fn a_failed_connection_names_each_cause_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("client error (Connect)")]
+        struct Outer(#[source] std::io::Error);
+        let failure = no_answer(&Outer(std::io::Error::other("connection refused")));
+        assert_eq!(&*failure.message, "client error (Connect): connection refused");
+        assert!(failure.is_ambiguous());
     }
 }

@@ -4,6 +4,7 @@
 
 mod api_client;
 mod bucket;
+pub mod events;
 mod exchange;
 mod failure;
 mod lanes;
@@ -15,6 +16,7 @@ mod stack;
 mod testing;
 
 pub use api_client::{ApiClient, ApiClientOptions, RateLimit};
+pub use events::{EventOptions, EventRecorder, EventTask, event_recorder};
 pub use lanes::{Lane, Urgency};
 pub use limit::Concurrency;
 pub use metrics::{EventMetrics, ReflectorMetrics, RequestMetrics};

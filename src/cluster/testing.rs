@@ -150,10 +150,13 @@ pub(crate) struct Seen {
 
 type Script = Box<dyn FnOnce(&Seen) -> Reply + Send>;
 
-/// A server that answers requests from a script, in order of arrival; beyond the script it stays silent.
+type Rule = Box<dyn FnMut(&Seen) -> Reply + Send>;
+
+/// A server that answers requests from a script, in order of arrival; beyond the script by a rule, without one not at all.
 #[derive(Clone, Default)]
 pub(crate) struct Server {
     replies: Arc<Mutex<VecDeque<Script>>>,
+    rest: Arc<Mutex<Option<Rule>>>,
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
@@ -161,6 +164,11 @@ impl Server {
     /// Adds an answer to the script.
     pub(crate) fn answer(&self, f: impl FnOnce(&Seen) -> Reply + Send + 'static) {
         self.replies.lock().unwrap().push_back(Box::new(f));
+    }
+
+    /// Sets the rule for requests beyond the script.
+    pub(crate) fn answer_rest(&self, f: impl FnMut(&Seen) -> Reply + Send + 'static) {
+        *self.rest.lock().unwrap() = Some(Box::new(f));
     }
 
     /// What has arrived so far.
@@ -193,10 +201,11 @@ impl Server {
         };
         self.seen.lock().unwrap().push(seen.clone());
         let script = self.replies.lock().unwrap().pop_front();
-        match script {
-            Some(script) => script(&seen).await,
-            None => silence().await,
-        }
+        let reply = match script {
+            Some(script) => script(&seen),
+            None => self.rest.lock().unwrap().as_mut().map_or_else(silence, |rule| rule(&seen)),
+        };
+        reply.await
     }
 }
 

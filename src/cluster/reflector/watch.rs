@@ -10,7 +10,7 @@ use super::run::Trouble;
 use super::wire::{Frame, identity};
 use super::{Cached, Phase, Reflector, Sink};
 use crate::cluster::exchange::open;
-use crate::cluster::failure::{failure_from_status, too_late};
+use crate::cluster::failure::{failure_from_frame, too_late};
 
 /// A watch that ends sooner than this without a frame has failed.
 const TOO_SHORT: Duration = Duration::from_secs(1);
@@ -135,9 +135,7 @@ impl<T: Cached, S: Sink<T>> Reflector<T, S> {
 
 /// After an ERROR the stream says nothing more. Mostly the version is too old (410); whatever else it is, only a list is sure to help.
 fn on_error(status: &str) -> Trouble {
-    match failure_from_status(status.as_bytes()) {
-        Some(failure) if failure.code == 410 => Trouble::Expired(failure.message.into()),
-        Some(failure) => Trouble::Anew(failure.message.into()),
-        None => Trouble::Anew("an ERROR frame without a Status".into()),
-    }
+    let failure = failure_from_frame(status);
+    let message = failure.message.into();
+    if failure.code == 410 { Trouble::Expired(message) } else { Trouble::Anew(message) }
 }
