@@ -7,9 +7,11 @@
 pub mod body;
 pub mod call;
 pub mod counters;
+pub mod discovery;
 pub mod events;
 pub mod faults;
 pub mod ids;
+mod openapi;
 mod outside;
 pub mod patch;
 pub mod render;
@@ -17,10 +19,13 @@ pub mod resources;
 #[allow(missing_docs, reason = "placeholders for rooms that are being built beside this one")]
 pub mod seams;
 pub mod selector;
+pub mod server;
 pub mod service;
 mod shared;
 pub mod status;
 pub mod store;
+pub mod strategic;
+pub mod table;
 mod watch;
 
 use std::sync::Arc;
