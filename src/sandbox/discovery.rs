@@ -221,7 +221,9 @@ mod tests {
     fn health_and_version_are_there_and_other_paths_are_not_ours() {
         assert_eq!(respond("/readyz", "").unwrap().body(), b"ok");
         assert_eq!(body("/version", "")["minor"], "36");
-        for path in ["/apis/apps/v1", "/apis/nope", "/api/v2", "/openapi/v2", "/openapi/v3/apis/nope/v1", "/metrics", "/"] {
+        for path in
+            ["/apis/apps/v1", "/apis/nope", "/api/v2", "/openapi/v2", "/openapi/v3/apis/nope/v1", "/metrics", "/"]
+        {
             assert!(respond(path, "").is_none(), "{path}");
         }
     }

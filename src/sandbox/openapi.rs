@@ -52,7 +52,8 @@ fn kind(resource: &Resource) -> Value {
 }
 
 fn item(resource: &Resource, kind: &Value) -> Value {
-    let query = |name: &str| json!({ "name": name, "in": "query", "schema": { "type": "string", "uniqueItems": true } });
+    let query =
+        |name: &str| json!({ "name": name, "in": "query", "schema": { "type": "string", "uniqueItems": true } });
     let schema = json!({ "$ref": format!("#/components/schemas/{}", schema_name(resource)) });
     let ok = json!({ "200": { "description": "OK", "content": { "application/json": { "schema": schema } } } });
     json!({
@@ -78,9 +79,7 @@ fn schema_name(resource: &Resource) -> String {
 }
 
 fn schema(resource: &Resource, kind: &Value) -> Value {
-    let opaque = |description: &str| {
-        json!({ "description": description, "type": "object", "x-kubernetes-preserve-unknown-fields": true })
-    };
+    let opaque = |description: &str| json!({ "description": description, "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     json!({
         "description": format!("{}, as the cronjob-controller sandbox serves it. Its fields are those of the real API.", resource.kind),
         "type": "object",

@@ -165,12 +165,7 @@ fn merge_field(
     Ok(())
 }
 
-fn merge_list(
-    items: &mut Vec<Value>,
-    patch: &[Value],
-    order: Option<&Value>,
-    how: Lists,
-) -> Result<(), PatchError> {
+fn merge_list(items: &mut Vec<Value>, patch: &[Value], order: Option<&Value>, how: Lists) -> Result<(), PatchError> {
     let server_order = items.clone();
     match how {
         Lists::Atomic => {
@@ -259,8 +254,12 @@ mod tests {
     #[test]
     fn containers_are_merged_by_name_and_new_ones_appended() {
         let out = patched(
-            pod(json!([{"name": "a", "image": "a:1", "env": [{"name": "X", "value": "1"}]}, {"name": "b", "image": "b:1"}])),
-            pod(json!([{"name": "c", "image": "c:1"}, {"name": "a", "image": "a:2", "env": [{"name": "Y", "value": "2"}]}])),
+            pod(
+                json!([{"name": "a", "image": "a:1", "env": [{"name": "X", "value": "1"}]}, {"name": "b", "image": "b:1"}]),
+            ),
+            pod(
+                json!([{"name": "c", "image": "c:1"}, {"name": "a", "image": "a:2", "env": [{"name": "Y", "value": "2"}]}]),
+            ),
         );
         assert_eq!(
             out,
@@ -297,10 +296,7 @@ mod tests {
     fn delete_and_replace_work_on_items_and_on_objects() {
         let old = || pod(json!([{"name": "a"}, {"name": "b"}]));
         assert_eq!(patched(old(), pod(json!([{"name": "a", "$patch": "delete"}]))), pod(json!([{"name": "b"}])));
-        assert_eq!(
-            patched(old(), pod(json!([{"name": "z"}, {"$patch": "replace"}]))),
-            pod(json!([{"name": "z"}]))
-        );
+        assert_eq!(patched(old(), pod(json!([{"name": "z"}, {"$patch": "replace"}]))), pod(json!([{"name": "z"}])));
         let labels = json!({"metadata": {"labels": {"a": "1", "b": "2"}}});
         assert_eq!(
             patched(labels.clone(), json!({"metadata": {"labels": {"$patch": "replace", "c": "3"}}})),

@@ -106,8 +106,11 @@ fn containers(object: &Value, pointer: &str) -> (String, String) {
 
 fn selector(object: &Value, pointer: &str) -> String {
     let labels = object.pointer(pointer).and_then(|selector| selector.get("matchLabels")).and_then(Value::as_object);
-    let pairs: Vec<String> =
-        labels.into_iter().flatten().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+    let pairs: Vec<String> = labels
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect();
     if pairs.is_empty() { NONE.to_owned() } else { pairs.join(",") }
 }
 

@@ -63,8 +63,18 @@ fn an_event_reads_the_same_in_both_views() {
     let new = json!({"metadata": {"name": "e"}, "type": "Normal", "reason": "SuccessfulCreate", "note": "Created job x",
         "regarding": {"kind": "CronJob", "name": "etl"}, "reportingController": "cronjob-controller",
         "eventTime": "2026-03-08T11:00:00Z", "series": {"count": 3, "lastObservedTime": "2026-03-08T11:59:00Z"}});
-    let expected =
-        ["60s", "Normal", "SuccessfulCreate", "cronjob/etl", "", "cronjob-controller", "Created job x", "60m", "3", "e"];
+    let expected = [
+        "60s",
+        "Normal",
+        "SuccessfulCreate",
+        "cronjob/etl",
+        "",
+        "cronjob-controller",
+        "Created job x",
+        "60m",
+        "3",
+        "e",
+    ];
     assert_eq!(row("", "v1", "events", core), expected);
     assert_eq!(row("events.k8s.io", "v1", "events", new), expected);
 }
@@ -89,7 +99,8 @@ fn a_volcano_job_has_the_columns_of_its_definition_and_a_volcano_cronjob_none_of
 fn the_object_of_a_row_is_what_was_asked_for() {
     let resource = find("batch", "v1", "jobs").unwrap();
     let object = json!({"kind": "Job", "metadata": {"name": "j", "resourceVersion": "3"}, "spec": {}});
-    let included = |include| render(resource, std::slice::from_ref(&object), None, include, now())["rows"][0]["object"].clone();
+    let included =
+        |include| render(resource, std::slice::from_ref(&object), None, include, now())["rows"][0]["object"].clone();
     assert_eq!(included("")["kind"], "PartialObjectMetadata");
     assert_eq!(included("")["metadata"]["name"], "j");
     assert_eq!(included("Object"), object);
