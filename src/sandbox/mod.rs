@@ -32,6 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use counters::Counters;
@@ -98,6 +99,19 @@ impl Sandbox {
     /// A client that talks to this server without a socket. Needs a tokio runtime around it, as every kube client does.
     pub fn client(&self) -> kube::Client {
         kube::Client::new(self.service(), "default")
+    }
+
+    /// Serves over HTTP until `shutdown`, then ends the watches and lets other requests finish. [`server::kubeconfig`] says
+    /// how kubectl finds it.
+    pub async fn serve(&self, listener: TcpListener, shutdown: CancellationToken) {
+        let serving = server::serve(listener, self.service(), shutdown.clone());
+        tokio::pin!(serving);
+        tokio::select! {
+            biased;
+            () = serving.as_mut() => return,
+            () = shutdown.cancelled() => self.cut_watches(),
+        }
+        serving.await;
     }
 
     /// Reads the store.

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::call::Call;
 use super::status::Refusal;
+use super::strategic;
 
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -29,19 +30,12 @@ pub fn apply(call: &Call, current: &Value) -> Result<Value, Refusal> {
         }
         MERGE_PATCH => json_patch::merge(&mut patched, &read::<Value>(call)?),
         STRATEGIC_PATCH if !call.resource.custom => {
-            let patch: Value = read(call)?;
-            patched = strategic(current, &patch)?;
+            strategic::apply(&mut patched, &read(call)?).map_err(|error| Refusal::bad_request(error.to_string()))?;
         }
         _ if call.resource.custom => return Err(Refusal::unsupported_media_type(&[JSON_PATCH, MERGE_PATCH])),
         _ => return Err(Refusal::unsupported_media_type(&[JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH])),
     }
     Ok(patched)
-}
-
-fn strategic(current: &Value, patch: &Value) -> Result<Value, Refusal> {
-    let mut merged = current.clone();
-    json_patch::merge(&mut merged, patch);
-    Ok(merged)
 }
 
 fn read<T: serde::de::DeserializeOwned>(call: &Call) -> Result<T, Refusal> {

@@ -11,6 +11,7 @@ use super::call::{Call, Form};
 use super::events;
 use super::resources::Resource;
 use super::store::{Object, encode, prefix};
+use super::table;
 use crate::model::WallTime;
 
 /// What the client asked to see, and when.
@@ -89,7 +90,7 @@ impl<'a> View<'a> {
     }
 
     fn table(&self, objects: &[Value], list_version: Option<&str>) -> Value {
-        super::seams::render_table(self.resource, objects, list_version, self.include_object, self.now)
+        table::render(self.resource, objects, list_version, self.include_object, self.now)
     }
 }
 

@@ -52,14 +52,3 @@ pub fn decode(_: &'static Resource, _: FieldValidation, _: &mut Value) -> Result
 pub fn admit(_: &'static Resource, _: Operation, _: &mut Value, _: Option<&Value>) -> Result<Vec<String>, Invalid> {
     Ok(Vec::new())
 }
-
-pub fn render_table(
-    resource: &Resource,
-    objects: &[Value],
-    version: Option<&str>,
-    _: &str,
-    _: crate::model::WallTime,
-) -> Value {
-    serde_json::json!({"kind": format!("{}List", resource.kind), "apiVersion": resource.api_version(),
-        "metadata": {"resourceVersion": version}, "items": objects})
-}

@@ -10,7 +10,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::{BoxError, Service};
@@ -18,8 +18,10 @@ use tower::{BoxError, Service};
 /// How long to wait after the system refused a connection (usually: no file descriptors left).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves `service` on `listener` until `shutdown`; then lets the requests in flight finish and ends their connections. A
-/// watch never finishes by itself, so the service ends its watches on the same token, or the caller drops this future.
+/// How long requests in flight may still take at the end.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Serves `service` on `listener` until `shutdown`; then lets the requests in flight finish, for at most two seconds.
 pub async fn serve<S, B>(listener: TcpListener, service: S, shutdown: CancellationToken)
 where
     S: Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
@@ -68,7 +70,8 @@ where
         biased;
         () = shutdown.cancelled() => {
             connection.as_mut().graceful_shutdown();
-            connection.await
+            // Whoever is not done by then (a watch that began in this very moment) is dropped.
+            timeout(GRACE, connection).await.unwrap_or(Ok(()))
         }
         ended = connection.as_mut() => ended,
     };
