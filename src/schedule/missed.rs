@@ -1,0 +1,217 @@
+//! Which instants of a schedule have passed since its last run.
+//!
+//! The peers estimate ("the first gap, so many times"); we take the true newest one (rule `exact-newest` of `docs/parity.md`)
+//! and keep their estimate only for the warning about too many.
+//!
+//! Invariants
+//! - The chain is `next_start(start), next_start(of that), …`; it always goes forward.
+//! - Time taken is bounded however long ago `start` lies: at most [`COUNTED`] steps from the start, then the chain is taken up
+//!   again close to `now` ([`take_up`]).
+
+use chrono::{DateTime, Utc};
+use thiserror::Error;
+
+use super::civil::{DAY_S, HOUR_S, MINUTE_S, date_of, day_number};
+use super::zone::Table;
+use super::{Schedule, Timing, Zone};
+
+/// Missed instants are counted exactly up to this many.
+pub const COUNTED: u32 = 100;
+
+/// The peers warn above this many, by their estimate.
+const MANY: i64 = 100;
+/// Greatest whole second of Go's `Duration` (63 bits of nanoseconds); their differences saturate there.
+const GO_DURATION_MAX_S: i64 = 9_223_372_036;
+/// The longest stretch of minutes over which `next` has been seen to stand still is under an hour; no change is longer than a day.
+const STUCK_MINUTES: i64 = 26 * 60;
+
+/// What has passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missed {
+    /// The newest instant at or before now.
+    pub newest: Option<DateTime<Utc>>,
+    /// The peers' class, by their estimate.
+    pub kind: MissedKind,
+    /// How many instants have passed, the newest one included.
+    pub count: MissedCount,
+}
+
+/// How the peers class what was missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissedKind {
+    /// Nothing pending, or just one instant.
+    None,
+    /// Several.
+    Few,
+    /// More than 100 by their estimate, which takes all gaps to be as long as the first.
+    Many,
+}
+
+/// How many instants have passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissedCount {
+    /// So many; at most [`COUNTED`].
+    Exactly(u32),
+    /// More than [`COUNTED`].
+    More,
+}
+
+/// The schedule has no instant, or only one more and then none. The text is the peers'.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("time difference between two schedules is less than 1 second")]
+pub struct NeverTwice;
+
+/// [`Schedule::next`] that always goes forward (rule `stuck-walk` of `docs/parity.md`): where the walk stands still or goes back, it is
+/// asked again from a minute later, and so on. `None`: nothing within five years.
+pub fn next_start(schedule: &Schedule, local: Zone, base: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp(next_s(schedule, local, base.timestamp())?, 0)
+}
+
+/// What has passed of the chain from `start` (last run or creation) up to and including `now`.
+///
+/// # Errors
+/// [`NeverTwice`] where the peers report it: no next instant, or the first one has passed and no second is to come.
+pub fn missed_since(
+    schedule: &Schedule,
+    local: Zone,
+    start: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Result<Missed, NeverTwice> {
+    let chain = Chain { schedule, local };
+    let now_s = now.timestamp();
+    let first = chain.next(start.timestamp()).ok_or(NeverTwice)?;
+    if now_s < first {
+        return Ok(Missed { newest: None, kind: MissedKind::None, count: MissedCount::Exactly(0) });
+    }
+    let second = chain.next(first).ok_or(NeverTwice)?;
+    let (newest, count) = match schedule.timing() {
+        Timing::Every { delay_s } => newest_of_every(first, delay_s, now_s),
+        Timing::Fields(_) => chain.newest(first, now_s),
+    };
+    let kind = if now_s < second { MissedKind::None } else { estimate(first, second, now) };
+    Ok(Missed { newest: DateTime::from_timestamp(newest, 0), kind, count })
+}
+
+/// The peers' class of two or more missed instants.
+fn estimate(first: i64, second: i64, now: DateTime<Utc>) -> MissedKind {
+    let gap = second.saturating_sub(first).clamp(1, GO_DURATION_MAX_S);
+    let elapsed = now.timestamp().saturating_sub(first).min(GO_DURATION_MAX_S);
+    if elapsed / gap + 1 > MANY { MissedKind::Many } else { MissedKind::Few }
+}
+
+fn newest_of_every(first: i64, delay_s: i64, now: i64) -> (i64, MissedCount) {
+    let further = now.saturating_sub(first) / delay_s.max(1);
+    (first + further * delay_s, MissedCount::of(further.saturating_add(1)))
+}
+
+impl MissedCount {
+    fn of(count: i64) -> Self {
+        match u32::try_from(count) {
+            Ok(count) if count <= COUNTED => Self::Exactly(count),
+            _ => Self::More,
+        }
+    }
+}
+
+fn next_s(schedule: &Schedule, local: Zone, base: i64) -> Option<i64> {
+    (0..STUCK_MINUTES)
+        .map(|minutes| schedule.next_s(base.checked_add(minutes * MINUTE_S)?, local))
+        .find(|next| next.is_none_or(|next| next > base))
+        .flatten()
+}
+
+/// The chain of a schedule with five fields.
+struct Chain<'a> {
+    schedule: &'a Schedule,
+    local: Zone,
+}
+
+impl Chain<'_> {
+    fn next(&self, base: i64) -> Option<i64> {
+        next_s(self.schedule, self.local, base)
+    }
+
+    /// The chain's last member up to `now`, from its member `first`.
+    fn newest(&self, first: i64, now: i64) -> (i64, MissedCount) {
+        let mut newest = first;
+        for count in 1..=COUNTED {
+            match self.next(newest) {
+                Some(next) if next <= now => newest = next,
+                _ => return (newest, MissedCount::Exactly(count)),
+            }
+        }
+        (self.take_up(newest, now), MissedCount::More)
+    }
+
+    /// The chain's last member up to `now`, known that `floor` is a member: begins at a [safe](Self::safe_before) instant
+    /// ever further back until a member lies between.
+    fn take_up(&self, floor: i64, now: i64) -> i64 {
+        for back in [2 * HOUR_S, 2 * DAY_S, 40 * DAY_S, 400 * DAY_S, 3_300 * DAY_S] {
+            let from = self.safe_before(now.saturating_sub(back), floor);
+            if let Some(next) = self.next(from).filter(|next| *next <= now) {
+                return self.last_up_to(next, now);
+            }
+            if from == floor {
+                return floor;
+            }
+        }
+        self.last_up_to(floor, now)
+    }
+
+    fn last_up_to(&self, member: i64, now: i64) -> i64 {
+        let mut newest = member;
+        while let Some(next) = self.next(newest).filter(|next| *next <= now) {
+            newest = next;
+        }
+        newest
+    }
+
+    /// An instant at or before `at` from which the walk finds the same members as the chain from `floor` does, or `floor`.
+    ///
+    /// The walk forgets where it began, but for two things. Within a day of an offset change its answer depends on the start; so
+    /// the instant lies two days clear of any. And at a *barrier* (irregular midnight, change by part of an hour) it can pick up an odd
+    /// time of day or an unchecked month, which it carries until a day that matches; so behind the barrier there must be
+    /// two matching days before the instant, else it has to lie before the barrier.
+    fn safe_before(&self, at: i64, floor: i64) -> i64 {
+        let zone = self.schedule.zone_or(self.local).table();
+        let mut at = calm_before(zone, at);
+        while at > floor {
+            let Some(barrier) = zone.barrier_before(at) else { return at };
+            if self.settled_by(at, clear_of(zone, barrier)) {
+                return at;
+            }
+            at = calm_before(zone, barrier);
+        }
+        floor
+    }
+
+    /// Whether two days between `clear` and `at` match.
+    fn settled_by(&self, at: i64, clear: i64) -> bool {
+        let one = self.next(clear).filter(|one| *one < at);
+        let other_day = one.and_then(|one| self.next(one + DAY_S + 2 * HOUR_S));
+        other_day.is_some_and(|other| other < at)
+    }
+}
+
+/// The last instant at or before `at` that is two days clear of any offset change.
+fn calm_before(zone: &Table, at: i64) -> i64 {
+    let mut at = at;
+    loop {
+        let stretch = zone.stretch(at);
+        if at.saturating_sub(stretch.start) < 2 * DAY_S {
+            at = stretch.start.saturating_sub(2 * DAY_S);
+        } else if stretch.end.saturating_sub(at) < 2 * DAY_S {
+            at = stretch.end - 2 * DAY_S;
+        } else {
+            return at;
+        }
+    }
+}
+
+/// Past what a barrier does by itself: two days, but if it lies around the first of a month, then two days into the next
+/// one, because a month left unchecked at its first day is checked there.
+fn clear_of(zone: &Table, barrier: i64) -> i64 {
+    let two_days_on = barrier + 2 * DAY_S;
+    let date = date_of((two_days_on + zone.stretch(barrier).offset).div_euclid(DAY_S));
+    if date.day > 4 { two_days_on } else { day_number(date.year, date.month + 1, 3) * DAY_S }
+}
