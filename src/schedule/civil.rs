@@ -50,7 +50,8 @@ pub(super) fn day_number(year: i64, month: u32, day: u32) -> i64 {
     let (year, month) = (year + i64::from(month / 13), if month > 12 { month - 12 } else { month });
     let (year, month) = if month <= 2 { (year - 1, month + 12) } else { (year, month) };
     let century = year.div_euclid(100);
-    let days_of_years = 1461 * year.rem_euclid(100) / 4 + CYCLE_DAYS * century.rem_euclid(4) / 4 + CYCLE_DAYS * century.div_euclid(4);
+    let days_of_years =
+        1461 * year.rem_euclid(100) / 4 + CYCLE_DAYS * century.rem_euclid(4) / 4 + CYCLE_DAYS * century.div_euclid(4);
     days_of_years + i64::from((979 * month - 2919) / 32) + i64::from(day) - 1 - MARCH_ZERO
 }
 

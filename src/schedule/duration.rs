@@ -53,8 +53,8 @@ fn parse_group<'a>(rest: &'a str, text: &str) -> Result<(u64, &'a str), Duration
     if unit.is_empty() {
         return Err(DurationError::MissingUnit(text.to_owned()));
     }
-    let unit_ns = unit_ns(unit)
-        .ok_or_else(|| DurationError::UnknownUnit { unit: unit.to_owned(), text: text.to_owned() })?;
+    let unit_ns =
+        unit_ns(unit).ok_or_else(|| DurationError::UnknownUnit { unit: unit.to_owned(), text: text.to_owned() })?;
     if whole > LIMIT / unit_ns {
         return Err(invalid());
     }

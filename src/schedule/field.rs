@@ -167,9 +167,7 @@ fn number(token: &str) -> Result<u64, FieldError> {
     let signed = if negative { 0i64.checked_sub_unsigned(value) } else { i64::try_from(value).ok() };
     match signed {
         None => Err(FieldError::NumberTooLarge(token.to_owned())),
-        Some(number) => {
-            u64::try_from(number).map_err(|_| FieldError::Negative { number, token: token.to_owned() })
-        }
+        Some(number) => u64::try_from(number).map_err(|_| FieldError::Negative { number, token: token.to_owned() }),
     }
 }
 

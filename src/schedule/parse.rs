@@ -93,7 +93,9 @@ mod tests {
 
     #[test]
     fn every_is_whole_seconds_and_at_least_one() {
-        for (text, delay_s) in [("1500ms", 1), ("90.9s", 90), ("0", 1), ("-5m", 1), ("2562047h47m16.854775807s", 9_223_372_036)] {
+        for (text, delay_s) in
+            [("1500ms", 1), ("90.9s", 90), ("0", 1), ("-5m", 1), ("2562047h47m16.854775807s", 9_223_372_036)]
+        {
             assert_eq!(parse(&format!("@every {text}")).unwrap().timing(), Timing::Every { delay_s });
         }
         assert_eq!(message("@every  1s"), "failed to parse duration @every  1s: time: invalid duration \" 1s\"");
@@ -103,7 +105,9 @@ mod tests {
 
     #[test]
     fn hostile_texts_are_refused_without_a_panic() {
-        for text in ["\0", "😀", "TZ=", "@every \0", "@every 9999999999999999999999999h", "* * * * \u{feff}", "-- -- -- -- --"] {
+        for text in
+            ["\0", "😀", "TZ=", "@every \0", "@every 9999999999999999999999999h", "* * * * \u{feff}", "-- -- -- -- --"]
+        {
             assert!(!message(text).is_empty());
         }
         assert!(message(&"*".repeat(10_000)).starts_with("expected exactly 5 fields, found 1: [***"));

@@ -72,7 +72,10 @@ mod tests {
     fn printable_text_is_kept_and_the_rest_escaped() {
         assert_eq!(quote("a\"b\\c é日😀'"), "\"a\\\"b\\\\c é日😀'\"");
         assert_eq!(quote("\u{7}\u{8}\u{c}\n\r\t\u{b}\0\u{1f}\u{7f}"), "\"\\a\\b\\f\\n\\r\\t\\v\\x00\\x1f\\x7f\"");
-        assert_eq!(quote("\u{85}\u{a0}\u{ad}\u{200b}\u{feff}\u{e0001}"), "\"\\u0085\\u00a0\\u00ad\\u200b\\ufeff\\U000e0001\"");
+        assert_eq!(
+            quote("\u{85}\u{a0}\u{ad}\u{200b}\u{feff}\u{e0001}"),
+            "\"\\u0085\\u00a0\\u00ad\\u200b\\ufeff\\U000e0001\""
+        );
         assert_eq!(quote("e\u{301}\u{301}"), "\"e\u{301}\u{301}\"", "marks are printable");
     }
 

@@ -1,8 +1,8 @@
 //! The walk: how the peers find the next instant, stage by stage. Its answers depend on the way, hence the port to the letter.
 
+use super::Fields;
 use super::civil::{DAY_S, Date, HOUR_S, MINUTE_S, date_of, day_number, weekday};
 use super::zone::Table;
-use super::Fields;
 
 /// The next instant after `from` (UTC seconds, fraction dropped); `None`: not within five years, or the peers would never return.
 pub(super) fn next_s(fields: &Fields, zone: &Table, from: i64) -> Option<i64> {
@@ -133,4 +133,3 @@ impl Walk<'_> {
         self.second_of_day() / MINUTE_S % 60
     }
 }
-

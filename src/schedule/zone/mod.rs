@@ -139,10 +139,34 @@ mod tests {
 
     #[test]
     fn names_are_exact() {
-        for name in ["UTC", "Etc/UTC", "Zulu", "EST5EDT", "Etc/GMT+5", "GB-Eire", "W-SU", "Factory", "Europe/Kyiv", "Asia/Calcutta"] {
+        for name in [
+            "UTC",
+            "Etc/UTC",
+            "Zulu",
+            "EST5EDT",
+            "Etc/GMT+5",
+            "GB-Eire",
+            "W-SU",
+            "Factory",
+            "Europe/Kyiv",
+            "Asia/Calcutta",
+        ] {
             assert_eq!(Zone::load(name, Zone::UTC).unwrap().name(), name);
         }
-        for name in ["utc", "america/new_york", "Z", "PST", "UTC+1", "+01:00", "America", "America/", "posix/UTC", "local", "UTC\0", " UTC"] {
+        for name in [
+            "utc",
+            "america/new_york",
+            "Z",
+            "PST",
+            "UTC+1",
+            "+01:00",
+            "America",
+            "America/",
+            "posix/UTC",
+            "local",
+            "UTC\0",
+            " UTC",
+        ] {
             assert_eq!(error(name), format!("unknown time zone {name}"));
         }
         for name in ["../UTC", "a..b", "/UTC", "\\UTC", "..."] {

@@ -284,6 +284,10 @@ mod tests {
         assert_eq!(berlin.instant(wall("2026-03-29T02:30:00Z")), wall("2026-03-29T01:30:00Z"), "gap: an hour after");
         assert_eq!(berlin.instant(wall("2026-10-25T02:30:00Z")), wall("2026-10-25T01:30:00Z"), "repeat: the second");
         let apia = Table::of(Tz::Pacific__Apia);
-        assert_eq!(apia.instant(wall("2011-12-30T05:00:00Z")), wall("2011-12-29T15:00:00Z"), "a missing day: the day before");
+        assert_eq!(
+            apia.instant(wall("2011-12-30T05:00:00Z")),
+            wall("2011-12-29T15:00:00Z"),
+            "a missing day: the day before"
+        );
     }
 }

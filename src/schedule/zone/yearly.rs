@@ -50,7 +50,8 @@ pub(super) fn go_on(rest: &[Stretch], years: std::ops::RangeInclusive<i64>) -> V
         .filter(|change| LOOKED_AT.contains(&change.year()))
         .collect();
     let per_year = changes.iter().filter(|change| change.year() == *LOOKED_AT.start()).count();
-    let rules: Vec<Yearly> = (0..per_year).filter_map(|nth| Yearly::of(changes.iter().skip(nth).step_by(per_year))).collect();
+    let rules: Vec<Yearly> =
+        (0..per_year).filter_map(|nth| Yearly::of(changes.iter().skip(nth).step_by(per_year))).collect();
     let of_years = |years: std::ops::RangeInclusive<i64>| -> Vec<Change> {
         years.flat_map(|year| rules.iter().map(move |rule| rule.change(year))).collect()
     };
