@@ -1,0 +1,73 @@
+//! Every way in which this controller decides otherwise than the peers. Whatever is not here is parity; a new rule needs an ADR.
+//! `docs/parity.md` has a row for each, and each has a test named after it in `rule_tests.rs`.
+
+macro_rules! rules {
+    ($($variant:ident $name:literal $statement:literal)*) => {
+        /// A named deviation from the peers.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Rule {
+            $(#[doc = $statement] $variant,)*
+        }
+
+        impl Rule {
+            /// All of them, in the order of `docs/parity.md`.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The name that documentation and tests use.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// What is done, in one line.
+            pub fn statement(self) -> &'static str {
+                match self { $(Self::$variant => $statement,)* }
+            }
+        }
+    };
+}
+
+rules! {
+    ExactNewest "exact-newest" "The newest pending instant starts even where the peers' estimate jumps past it."
+    GetInNamespace "get-in-namespace" "A Job whose name is taken is fetched from the CronJob's namespace, never from none."
+    ForeignRequeues "foreign-requeues" "A taken name never leaves a CronJob without its timer; a foreign Job is named in a Warning ForeignJob."
+    OwnerByUid "owner-by-uid" "A Job is a child only if its controller has the CronJob's name, kind, group and uid."
+    ConsistentLiveCopy "consistent-live-copy" "One copy of the CronJob is decided on and written; a live copy, once adopted, is that copy."
+    SnapshotIteration "snapshot-iteration" "A loop over the active list runs over the list as it was at its start."
+    NoParserPanic "no-parser-panic" "A schedule on which the peers' parser panics is a parse error."
+    StatusAlwaysWritten "status-always-written" "A changed status is written after an error too, and a failed write is an error."
+    SameNameOtherUid "same-name-other-uid" "An active entry whose name now belongs to another uid is dropped as missing."
+    OwnRunReadopted "own-run-readopted" "An unfinished run of ours that the status forgot goes back into active and raises lastScheduleTime."
+    DeadlineZero "deadline-zero" "startingDeadlineSeconds 0 is a window of one second."
+    DeadlineSaturates "deadline-saturates" "A deadline too long for Go's Duration means never too late."
+    EveryKeepsAnchor "every-keeps-anchor" "@every with a deadline stays on the grid of its last run or creation; the window only filters."
+    MissSpeaks "miss-speaks" "Runs found only after the deadline give one Warning MissSchedule for the newest, and are counted."
+    BadScheduleSpeaks "bad-schedule-speaks" "A Volcano CronJob with an unparseable schedule gets UnparseableSchedule too."
+    TerminatedIsFailed "terminated-is-failed" "A Volcano Job in phase Terminated counts as failed for the history limits."
+    DeleteNotfoundOk "delete-notfound-ok" "A Job that is gone already counts as deleted, without an event."
+    StuckWalk "stuck-walk" "Where the search for the next instant stands still or goes back, it is asked again a minute later."
+    EditFloor "edit-floor" "Nothing due at or before a change of schedule or zone starts, as far as this process saw the change."
+    NeverAsleep "never-asleep" "Whatever a step returns, the next due instant is known to whoever arms timers."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARITY: &str = include_str!("../../docs/parity.md");
+    const TESTS: &str = include_str!("rule_tests.rs");
+
+    #[test]
+    fn every_rule_has_its_row_and_its_test() {
+        for rule in Rule::ALL {
+            assert!(PARITY.contains(&format!("| `{}` |", rule.name())), "no row for {}", rule.name());
+            let test = format!("fn {}", rule.name().replace('-', "_"));
+            assert!(TESTS.contains(&test), "no test for {}", rule.name());
+        }
+    }
+
+    #[test]
+    fn no_row_is_left_without_a_rule() {
+        let rows = PARITY.lines().filter(|line| line.starts_with("| `")).count();
+        assert_eq!(rows, Rule::ALL.len());
+    }
+}

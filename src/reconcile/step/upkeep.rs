@@ -1,0 +1,186 @@
+//! The upkeep before the decision: history, children, and the entries of `active`.
+
+use std::sync::Arc;
+
+use super::{Step, Task, cronjob_of, deleted_of, holds, job_of};
+use crate::model::{
+    CronJob, CronJobStatus, EventType, Finish, Job, ObjectKey, ObjectReference, Uid, WallTime, job_name,
+};
+use crate::reconcile::call::{Answer, Call, StepError};
+use crate::reconcile::profile::Stage;
+
+impl Step<'_> {
+    /// Puts the tasks of a stage in front of what is still to do.
+    pub(super) fn start_stage(&mut self, stage: Stage) {
+        let tasks: Vec<Task> = match stage {
+            Stage::History => self.beyond_limits().into_iter().map(Task::DeleteOld).collect(),
+            Stage::Children { finished, unknown } => {
+                self.children.iter().map(|job| Task::Child { job: job.clone(), finished, unknown }).collect()
+            }
+            Stage::ActiveList => {
+                let childless = |reference: &&ObjectReference| self.children.iter().all(|job| job.uid != reference.uid);
+                self.status.active.iter().filter(childless).cloned().map(Task::Reference).collect()
+            }
+        };
+        for task in tasks.into_iter().rev() {
+            self.todo.push_front(task);
+        }
+    }
+
+    /// Finished children beyond the history limits, oldest first, successful ones before failed ones. Volcano's Terminated ones
+    /// count as failed (rule `terminated-is-failed`).
+    fn beyond_limits(&self) -> Vec<Arc<Job>> {
+        let limits = [self.base.spec.successful_limit, self.base.spec.failed_limit];
+        let mut beyond = Vec::new();
+        for (limit, successful) in limits.into_iter().zip([true, false]) {
+            let Some(limit) = limit else { continue };
+            let of_kind = |job: &&Arc<Job>| job.finish.is_some_and(|f| (f == Finish::Complete) == successful);
+            let mut jobs: Vec<Arc<Job>> = self.children.iter().filter(of_kind).cloned().collect();
+            let excess = jobs.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
+            if excess > 0 {
+                jobs.sort_by(|a, b| self.history_order(a).cmp(&self.history_order(b)));
+                beyond.extend(jobs.into_iter().take(excess));
+            }
+        }
+        beyond
+    }
+
+    /// Jobs without the time that orders history are the newest; ties are settled by name.
+    fn history_order<'j>(&self, job: &'j Job) -> (bool, Option<WallTime>, &'j str) {
+        let time = (self.profile.history_key)(job);
+        (time.is_none(), time, &job.key.name)
+    }
+
+    /// Takes note of a deletion; whether the Job is gone. A failure has been said.
+    pub(super) fn on_deleted(&mut self, job: &Job, answer: Answer) -> bool {
+        let words = &self.profile.words;
+        let by_us = match deleted_of(answer) {
+            Ok(()) => true,
+            // Rule `delete-notfound-ok`.
+            Err(failure) if failure.is_not_found() => false,
+            Err(failure) => {
+                let message = (words.failed_delete)(&job.key.name, &failure.message);
+                self.say(EventType::Warning, "FailedDelete", message);
+                return false;
+            }
+        };
+        self.memory.on_deleted(&job.uid);
+        self.drop_active(&job.uid);
+        if by_us {
+            self.say(EventType::Normal, "SuccessfulDelete", (words.deleted)(&job.key.name));
+        }
+        true
+    }
+
+    /// One child: a finished one is noted at once; an unfinished one missing from `active` needs the live CronJob.
+    pub(super) fn look_at_child(&mut self, job: &Job, finished: bool, unknown: bool) -> Option<Call> {
+        match job.finish {
+            Some(finish) if finished => self.note_finished(job, finish),
+            None if unknown && !self.is_active(&job.uid) => {
+                return Some(Call::GetCronJob { key: self.base.key.clone() });
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn note_finished(&mut self, job: &Job, finish: Finish) {
+        if self.is_active(&job.uid) {
+            self.drop_active(&job.uid);
+            self.say(EventType::Normal, "SawCompletedJob", (self.profile.words.saw_completed)(job, finish));
+        }
+        let last = self.status.last_successful_time;
+        // An unset time counts as changed even if the Job brings none, as in the peers.
+        if job.succeeded && (last.is_none() || job.completion_time > last) {
+            self.status.last_successful_time = job.completion_time;
+            self.changed = true;
+        }
+    }
+
+    /// The live CronJob knows the Job (then the cached copy was stale), or the Job is a run of ours that the status forgot, or it
+    /// is nobody's.
+    pub(super) fn on_live_cronjob(&mut self, job: &Job, answer: Answer) {
+        let live = match cronjob_of(answer) {
+            Ok(live) => live,
+            Err(failure) => return self.fail(StepError::of(&failure)),
+        };
+        if holds(&live.status.active, &job.uid) {
+            self.adopt(live);
+        } else if let Some(at) = self.own_run(job) {
+            self.add_active(job, at);
+        } else if self.memory.first_unknown(&job.uid) {
+            let (reason, message) = (self.profile.words.unknown_job)(job);
+            self.say(EventType::Warning, reason, message);
+        }
+    }
+
+    /// The due instant of an unfinished Job that we must have created: its annotation gives the minute in its name (rule
+    /// `own-run-readopted`). A Job made by hand has another name or no such annotation.
+    fn own_run(&self, job: &Job) -> Option<WallTime> {
+        job.scheduled_time.filter(|at| job_name(&self.base.key.name, *at) == *job.key.name)
+    }
+
+    /// Goes on with the live copy (rule `consistent-live-copy`): what this step did to the status so far is done to it too.
+    fn adopt(&mut self, live: Arc<CronJob>) {
+        let earlier = std::mem::replace(&mut self.status, live.status.clone());
+        let dropped = &self.dropped;
+        self.status.active.retain(|reference| !dropped.contains(&reference.uid));
+        self.status.last_successful_time = self.status.last_successful_time.max(earlier.last_successful_time);
+        for reference in added_in(&earlier, &self.base.status) {
+            if !holds(&self.status.active, &reference.uid) {
+                self.status.active.push(reference.clone());
+                self.status.last_schedule_time = self.status.last_schedule_time.max(earlier.last_schedule_time);
+            }
+        }
+        self.base = live;
+    }
+
+    /// An entry of `active` that is no child: on the server, or in the cache, is it still there?
+    pub(super) fn check_reference(&mut self, reference: &ObjectReference) -> Option<Call> {
+        let key = self.key_of(reference);
+        if self.profile.asks_live_about_active {
+            return Some(Call::GetJob { key });
+        }
+        let cached = self.memory.job(self.cache, &key).map(|job| job.uid.clone());
+        if cached.as_ref() != Some(&reference.uid) {
+            let message = match cached {
+                None => (self.profile.words.gone_from_active)(reference),
+                Some(actual) => format!(
+                    "Active job reference {} points to a different UID (expected: {}, actual: {actual})",
+                    crate::schedule::quote(&reference.name),
+                    reference.uid
+                ),
+            };
+            self.say(EventType::Warning, "StaleReference", message);
+            self.drop_active(&reference.uid);
+        }
+        None
+    }
+
+    /// Gone, or its name belongs to another uid by now (rule `same-name-other-uid`): the entry is dropped.
+    pub(super) fn on_referenced_job(&mut self, reference: &ObjectReference, answer: Answer) {
+        let found: Option<Uid> = match job_of(answer) {
+            Ok(job) => Some(job.uid.clone()),
+            Err(failure) if failure.is_not_found() => None,
+            Err(failure) => return self.fail(StepError::of(&failure)),
+        };
+        if found.as_ref() != Some(&reference.uid) {
+            self.say(EventType::Normal, "MissingJob", (self.profile.words.gone_from_active)(reference));
+            self.drop_active(&reference.uid);
+        }
+    }
+
+    /// Where the Job of a reference is. One without a namespace is sought in the CronJob's (rule `get-in-namespace`).
+    pub(super) fn key_of(&self, reference: &ObjectReference) -> ObjectKey {
+        let namespace = match &*reference.namespace {
+            "" => self.base.key.namespace.clone(),
+            namespace => namespace.into(),
+        };
+        ObjectKey::new(namespace, &*reference.name)
+    }
+}
+
+/// Runs taken back into `active` in this step.
+fn added_in<'s>(edited: &'s CronJobStatus, original: &'s CronJobStatus) -> impl Iterator<Item = &'s ObjectReference> {
+    edited.active.iter().filter(|reference| !holds(&original.active, &reference.uid))
+}
