@@ -10,12 +10,12 @@ use tower::Service;
 
 /// A sandbox on 2026-03-08T12:00:00Z with seed 7.
 pub(crate) fn sandbox() -> Sandbox {
-    sandbox_with(Options::default())
+    sandbox_with(7, Options::default())
 }
 
-pub(crate) fn sandbox_with(options: Options) -> Sandbox {
+pub(crate) fn sandbox_with(seed: u64, options: Options) -> Sandbox {
     let noon = chrono::Utc.with_ymd_and_hms(2026, 3, 8, 12, 0, 0).unwrap();
-    Sandbox::new(Clock::starting_at(noon), 7, options)
+    Sandbox::new(Clock::starting_at(noon), seed, options)
 }
 
 /// An answer, read to its end.

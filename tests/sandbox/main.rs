@@ -1,7 +1,10 @@
 //! The API server inside the process, driven through `kube::Client` and through plain HTTP requests.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 mod common;
+mod deletes;
+mod faults;
+mod lists;
+mod refusals;
+mod repeats;
 mod watches;
 mod writes;

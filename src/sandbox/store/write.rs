@@ -240,10 +240,24 @@ fn admitted(
     object: &mut Value,
     old: Option<&Value>,
 ) -> Result<Vec<String>, Refusal> {
-    admit(stored_as(call.resource), operation, object, old).map_err(|invalid| {
+    let warnings = admit(stored_as(call.resource), operation, object, old).map_err(|invalid| {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         Refusal::from_admission(invalid, call.resource, name)
-    })
+    })?;
+    check_lease(call, object)?;
+    Ok(warnings)
+}
+
+/// A Lease that says how long it lasts lasts at least a second.
+fn check_lease(call: &Call, object: &Value) -> Result<(), Refusal> {
+    match object["spec"]["leaseDurationSeconds"].as_i64() {
+        Some(duration_s) if call.resource.plural == "leases" && duration_s <= 0 => {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            let why = format!("Invalid value: {duration_s}: must be greater than 0");
+            Err(Refusal::invalid_field(call.resource, name, "spec.leaseDurationSeconds", &why))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn name_taken(call: &Call, name: &str) -> Refusal {
