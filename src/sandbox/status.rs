@@ -17,10 +17,8 @@ pub struct Refusal {
     pub message: String,
     /// `details.name`; empty if the refusal is about no single object.
     pub name: String,
-    /// `details.group`.
-    pub group: &'static str,
-    /// `details.kind`: the plural of the resource, or the kind where the real server says the kind.
-    pub kind: &'static str,
+    /// What `details.group` and `details.kind` speak of.
+    pub resource: Option<&'static Resource>,
     /// `details.causes`.
     pub causes: Vec<Cause>,
     /// `details.retryAfterSeconds` and the header `Retry-After`, in seconds.
@@ -46,15 +44,14 @@ impl Refusal {
             reason,
             message: message.into(),
             name: String::new(),
-            group: "",
-            kind: "",
+            resource: None,
             causes: Vec::new(),
             retry_after_s: None,
         }
     }
 
     fn about(mut self, resource: &'static Resource, name: &str) -> Self {
-        (self.group, self.kind, self.name) = (resource.group, resource.plural, name.to_owned());
+        (self.resource, self.name) = (Some(resource), name.to_owned());
         self
     }
 
@@ -137,7 +134,7 @@ impl Refusal {
             format!("{}.{}", resource.kind, resource.group)
         };
         let refusal = Self::new(422, "Invalid", format!("{kind} \"{name}\" is invalid: {all}"));
-        Self { causes, kind: resource.kind, ..refusal.about(resource, name) }
+        Self { causes, ..refusal.about(resource, name) }
     }
 
     /// 422 for one field.
@@ -181,7 +178,7 @@ impl Refusal {
             field: cause.field,
         };
         let causes = invalid.causes.into_iter().map(cause).collect();
-        Self { causes, kind: resource.kind, ..refusal.about(resource, name) }
+        Self { causes, ..refusal.about(resource, name) }
     }
 
     /// The `Status` object.
@@ -193,8 +190,11 @@ impl Refusal {
             }
         };
         put("name", &self.name);
-        put("group", self.group);
-        put("kind", self.kind);
+        if let Some(resource) = self.resource {
+            put("group", resource.group);
+            // Of an invalid object the real server says the kind, otherwise the plural.
+            put("kind", if self.code == 422 { resource.kind } else { resource.plural });
+        }
         if !self.causes.is_empty() {
             details.insert("causes".to_owned(), self.causes.iter().map(Cause::to_value).collect());
         }
