@@ -20,8 +20,6 @@ mod state;
 mod turns;
 
 #[cfg(test)]
-mod limiter_tests;
-#[cfg(test)]
 mod tests;
 
 pub use limiter::{

@@ -233,12 +233,13 @@ impl<K: QueueKey> Queue<K> {
         }
     }
 
-    /// Writes the gauges of running work every 500 ms until shutdown. For a queue with metrics, drive this in a task.
+    /// Writes the gauges of running work every 500 ms until shutdown; returns at once if the queue has no metrics. For a
+    /// queue with metrics, drive this in a task.
     pub async fn keep_gauges(&self) {
         loop {
             let mut phase = pin!(self.shared.phase.notified());
             phase.as_mut().enable();
-            if self.with(|state, _| state.is_shut_down()) {
+            if self.with(|state, _| state.is_shut_down() || !state.has_metrics()) {
                 return;
             }
             tokio::select! {

@@ -202,6 +202,10 @@ impl<K: QueueKey> State<K> {
         }
     }
 
+    pub(super) fn has_metrics(&self) -> bool {
+        self.metrics.is_some()
+    }
+
     /// Writes the gauges of the ages of what is in flight; never again after shutdown.
     pub(super) fn refresh_gauges(&self, now_ns: u64) {
         if let Some(metrics) = &self.metrics

@@ -1,13 +1,8 @@
 //! What each limiter answers: scenarios 18 to 22 of client-go's own tests, and the additions.
 
 use super::*;
-use std::time::Duration;
 
 const T0: Duration = Duration::ZERO;
-
-fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
-}
 
 fn secs(s: u64) -> Duration {
     Duration::from_secs(s)

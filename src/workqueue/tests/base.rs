@@ -1,34 +1,12 @@
-//! The queue's scenarios under paused time, most of them client-go's own; numbers are those of `docs/workqueue.md`.
+//! Adding, handing out, finishing, waiting, shutting down, turns.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use futures::FutureExt;
 use futures::future::join_all;
-use prometheus_client::registry::Registry;
 use tokio::time::advance;
 
 use super::*;
-use crate::clock::Clock;
-
-fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
-}
-
-fn queue<K: QueueKey + Send + 'static>() -> Queue<K> {
-    Queue::new(Options::new(Clock::system()))
-}
-
-/// The next key, if one waits now.
-fn poll<K: QueueKey>(queue: &Queue<K>) -> Option<Guard<K>> {
-    queue.get().now_or_never().flatten()
-}
-
-/// Hands out and finishes everything that waits now.
-fn drain<K: QueueKey>(queue: &Queue<K>) -> Vec<K> {
-    std::iter::from_fn(|| poll(queue).map(|guard| (*guard).clone())).collect()
-}
 
 async fn shut_down(queue: &Queue<u32>, with_drain: bool) {
     if with_drain {
@@ -37,8 +15,6 @@ async fn shut_down(queue: &Queue<u32>, with_drain: bool) {
         queue.shut_down();
     }
 }
-
-// Base queue.
 
 #[tokio::test(start_paused = true)]
 async fn s01_producers_and_consumers_meet_and_nothing_comes_after_shutdown() {
@@ -79,7 +55,7 @@ async fn s02_keys_added_again_by_their_consumers_all_come_again() {
         (0..50).for_each(|id| queue.add(id));
         let first = Cell::new(0);
         let again = Cell::new(0);
-        let seen = std::cell::RefCell::new(BTreeSet::new());
+        let seen = RefCell::new(BTreeSet::new());
         let consumers = join_all((0..10).map(|_| async {
             while let Some(guard) = queue.get().await {
                 if seen.borrow_mut().insert(*guard) {
@@ -345,266 +321,4 @@ async fn tenants_take_turns_and_the_due_go_before_the_listed() {
     advance(ms(5)).await;
     let first: Vec<_> = (0..4).map(|_| *poll(&queue).unwrap()).collect();
     assert_eq!(first, [(3, 0), (1, 0), (2, 0), (1, 1)]);
-}
-
-// Delays.
-
-#[tokio::test(start_paused = true)]
-async fn s13_a_delayed_key_comes_once_and_not_before() {
-    let queue = queue();
-    queue.add_after("a", ms(50));
-    advance(ms(49)).await;
-    assert_eq!(queue.len(), 0);
-    advance(ms(11)).await;
-    assert_eq!(drain(&queue), ["a"]);
-    advance(Duration::from_secs(10)).await;
-    assert_eq!(queue.counts(), Counts::default());
-}
-
-#[tokio::test(start_paused = true)]
-async fn s14_of_two_delays_the_earlier_wins_and_the_later_is_dropped() {
-    for (delays, step) in [([50, 70], 60), ([50, 30], 40)] {
-        let queue = queue();
-        delays.iter().for_each(|delay| queue.add_after("a", ms(*delay)));
-        advance(ms(step)).await;
-        assert_eq!(drain(&queue), ["a"]);
-        advance(ms(20)).await;
-        assert_eq!(queue.counts(), Counts::default());
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn s15_delays_come_in_the_order_of_their_deadlines() {
-    let queue = queue();
-    queue.add_after("a", Duration::from_secs(1));
-    queue.add_after("b", ms(50));
-    advance(ms(60)).await;
-    assert_eq!(drain(&queue), ["b"]);
-    queue.add_after("c", Duration::from_secs(2));
-    advance(Duration::from_secs(1)).await;
-    assert_eq!(drain(&queue), ["a"]);
-    advance(Duration::from_secs(2)).await;
-    assert_eq!(drain(&queue), ["c"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn s16_after_a_jump_the_order_is_still_that_of_the_deadlines() {
-    let queue = queue();
-    [1000, 500, 250].map(|delay| queue.add_after(delay, ms(delay)));
-    advance(Duration::from_secs(2)).await;
-    queue.add(0);
-    assert_eq!(drain(&queue), [250, 500, 1000, 0]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn s17_an_immediate_add_neither_cancels_nor_postpones_a_delay() {
-    let queue = queue();
-    queue.add_after("a", Duration::from_secs(10));
-    queue.add("a");
-    assert_eq!(drain(&queue), ["a"]);
-    advance(ms(9_999)).await;
-    assert_eq!(queue.len(), 0);
-    advance(ms(1)).await;
-    assert_eq!(drain(&queue), ["a"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn s17_there_is_no_longest_delay() {
-    const YEAR: Duration = Duration::from_secs(366 * 24 * 3600);
-    let queue = queue();
-    queue.add_after("never", Duration::MAX);
-    queue.add_after("leap day", 8 * YEAR);
-    let start = Clock::system().mono();
-    assert_eq!(*queue.get().await.unwrap(), "leap day");
-    let waited = Clock::system().mono() - start;
-    assert!(waited >= 8 * YEAR && waited < 8 * YEAR + ms(2), "{waited:?}");
-    assert_eq!(queue.counts().delayed, 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn s17_no_delay_is_an_immediate_add() {
-    let queue = queue();
-    queue.add_after("a", Duration::ZERO);
-    assert_eq!(drain(&queue), ["a"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn s17_ten_thousand_equal_deadlines_come_first_come_first_served() {
-    let queue = queue();
-    (0..10_000).for_each(|key| queue.add_after(key, Duration::from_secs(60)));
-    advance(Duration::from_secs(60)).await;
-    assert_eq!(drain(&queue), (0..10_000).collect::<Vec<_>>());
-    assert_eq!(queue.counts(), Counts::default());
-}
-
-#[tokio::test(start_paused = true)]
-async fn s17_shutdown_drops_what_is_delayed() {
-    let queue = queue();
-    queue.add_after("a", ms(50));
-    queue.shut_down();
-    queue.add_after("b", ms(50));
-    queue.add_rate_limited("c");
-    advance(Duration::from_secs(10)).await;
-    assert_eq!(queue.counts(), Counts::default());
-    assert!(queue.get().await.is_none());
-}
-
-#[tokio::test(start_paused = true)]
-async fn cancel_drops_delay_and_failures_and_nothing_else() {
-    let queue = queue();
-    queue.add_rate_limited("a");
-    queue.add_after("b", ms(50));
-    queue.add("a");
-    queue.cancel(&"a");
-    assert_eq!(queue.num_requeues(&"a"), 0);
-    assert_eq!(queue.counts(), Counts { queued: 1, delayed: 1, ..Counts::default() });
-    advance(Duration::from_secs(10)).await;
-    assert_eq!(drain(&queue), ["a", "b"]);
-}
-
-// Rate limits.
-
-#[tokio::test(start_paused = true)]
-async fn s23_failures_space_the_attempts_of_a_key() {
-    let limiter = Box::new(ItemExponential::new(ms(1), Duration::from_secs(1)));
-    let queue = Queue::new(Options { limiter, ..Options::new(Clock::system()) });
-    queue.add_rate_limited("one");
-    assert_eq!(queue.len(), 0);
-    advance(ms(1)).await;
-    assert_eq!(drain(&queue), ["one"]);
-    queue.add_rate_limited("one");
-    advance(ms(1)).await;
-    assert_eq!(queue.len(), 0);
-    advance(ms(1)).await;
-    assert_eq!(drain(&queue), ["one"]);
-    assert_eq!((queue.num_requeues(&"one"), queue.num_requeues(&"two")), (2, 0));
-    queue.add_rate_limited("two");
-    advance(ms(1)).await;
-    assert_eq!(drain(&queue), ["two"]);
-    queue.forget(&"one");
-    assert_eq!(queue.num_requeues(&"one"), 0);
-    queue.add_rate_limited("one");
-    advance(ms(1)).await;
-    assert_eq!(drain(&queue), ["one"]);
-}
-
-// Metrics.
-
-struct Metered {
-    registry: Registry,
-    metrics: Metrics,
-}
-
-impl Metered {
-    fn new() -> Self {
-        let mut registry = Registry::default();
-        let metrics = Metrics::register(&mut registry);
-        Self { registry, metrics }
-    }
-
-    fn queue(&self, name: &str) -> Queue<&'static str> {
-        Queue::new(Options { metrics: Some(self.metrics.queue(name)), ..Options::new(Clock::system()) })
-    }
-
-    /// Value of a sample of the queue called `q`, by its name without `workqueue_`.
-    fn value(&self, sample: &str) -> f64 {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
-        let prefix = format!("workqueue_{sample}{{name=\"q\"}} ");
-        let line = text.lines().find_map(|line| line.strip_prefix(&prefix));
-        line.unwrap_or_else(|| panic!("no {prefix}in\n{text}")).parse().unwrap()
-    }
-
-    fn values<const N: usize>(&self, samples: [&str; N]) -> [f64; N] {
-        samples.map(|sample| self.value(sample))
-    }
-}
-
-/// Sums of f64 seconds, to the nanosecond.
-fn close(actual: f64, expected: f64) -> bool {
-    (actual - expected).abs() < 1e-9
-}
-
-#[tokio::test(start_paused = true)]
-async fn s24_metrics_mean_what_they_mean_in_component_base() {
-    const WAITS: [&str; 2] = ["queue_duration_seconds_sum", "queue_duration_seconds_count"];
-    const WORK: [&str; 2] = ["work_duration_seconds_sum", "work_duration_seconds_count"];
-    let metered = Metered::new();
-    let queue = metered.queue("q");
-    queue.add("a");
-    assert_eq!(metered.values(["adds_total", "depth"]), [1.0, 1.0]);
-
-    advance(Duration::from_micros(50)).await;
-    let guard = poll(&queue).unwrap();
-    let [sum, count] = metered.values(WAITS);
-    assert!(close(sum, 50e-6) && count == 1.0);
-    assert_eq!(metered.value("depth"), 0.0);
-
-    (0..5).for_each(|_| queue.add("a"));
-    assert_eq!(metered.values(["adds_total", "depth"]), [2.0, 1.0]);
-
-    advance(Duration::from_micros(25)).await;
-    drop(guard);
-    let [sum, count] = metered.values(WORK);
-    assert!(close(sum, 25e-6) && count == 1.0);
-    assert_eq!(metered.value("depth"), 1.0);
-
-    let guard = poll(&queue).unwrap();
-    let [sum, count] = metered.values(WAITS);
-    assert!(close(sum, 75e-6) && count == 2.0, "the wait counts from the add, not from done");
-
-    let mut gauges = Box::pin(queue.keep_gauges());
-    assert!(gauges.as_mut().now_or_never().is_none());
-    // tokio's timers round up to the millisecond.
-    advance(ms(501)).await;
-    assert!(gauges.as_mut().now_or_never().is_none());
-    let [unfinished, longest] = metered.values(["unfinished_work_seconds", "longest_running_processor_seconds"]);
-    assert!(close(unfinished, 0.501) && close(longest, 0.501));
-
-    drop(guard);
-    let [sum, count] = metered.values(WORK);
-    assert!(close(sum, 0.501_025) && count == 2.0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn s25_after_shutdown_the_gauges_keep_their_last_value() {
-    let metered = Metered::new();
-    let queue = metered.queue("q");
-    queue.add("a");
-    let guard = poll(&queue).unwrap();
-    let mut gauges = Box::pin(queue.keep_gauges());
-    assert!(gauges.as_mut().now_or_never().is_none());
-    advance(ms(500)).await;
-    assert!(gauges.as_mut().now_or_never().is_none());
-    queue.shut_down();
-    assert!(gauges.now_or_never().is_some());
-    drop(guard);
-    advance(Duration::from_secs(3600)).await;
-    assert!(queue.keep_gauges().now_or_never().is_some());
-    assert!(close(metered.value("unfinished_work_seconds"), 0.5));
-}
-
-#[tokio::test(start_paused = true)]
-async fn queues_of_one_name_add_up_and_a_dropped_one_leaves_nothing_behind() {
-    let metered = Metered::new();
-    let [one, two, other] = ["q", "q", "r"].map(|name| metered.queue(name));
-    for queue in [&one, &two, &other] {
-        queue.add("a");
-        queue.add("b");
-        queue.add_after("c", Duration::from_secs(7200));
-        queue.add_after("c", Duration::ZERO);
-    }
-    let _guards = [poll(&one).unwrap(), poll(&two).unwrap()];
-    assert_eq!(metered.values(["adds_total", "depth", "retries_total"]), [6.0, 4.0, 4.0]);
-    advance(ms(250)).await;
-    let _third = poll(&two).unwrap();
-    let mut gauges = [Box::pin(one.keep_gauges()), Box::pin(two.keep_gauges())];
-    gauges.iter_mut().for_each(|gauge| assert!(gauge.as_mut().now_or_never().is_none()));
-    advance(ms(500)).await;
-    gauges.iter_mut().for_each(|gauge| assert!(gauge.as_mut().now_or_never().is_none()));
-    assert!(close(metered.value("unfinished_work_seconds"), 0.75 + 0.75 + 0.5));
-    assert!(close(metered.value("longest_running_processor_seconds"), 0.75));
-    drop(gauges);
-    drop((one, other));
-    assert_eq!(metered.value("depth"), 1.0 + 2.0, "the guard keeps its queue until it is done");
 }

@@ -1,0 +1,237 @@
+//! The supervisor: routes messages to actors and keys to shards, runs the workers, ends them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::cell::Cells;
+use super::kind::{Kind, Wake};
+use super::metrics::EngineMetrics;
+use super::stable_hash;
+use crate::clock::Clock;
+use crate::workqueue::{self, Class, Queue, QueueMetrics, RateLimiterConfig};
+
+/// How a supervisor is made.
+pub struct Options {
+    /// Both clocks.
+    pub clock: Clock,
+    /// How many queues the keys are spread over; 0 counts as 1.
+    pub shards: usize,
+    /// How many steps may run at a time, over all shards; at least one per shard.
+    pub concurrent_steps: usize,
+    /// Waits between attempts of a key.
+    pub rate_limiter: RateLimiterConfig,
+    /// For the jitter of the limiters.
+    pub seed: u64,
+    /// The `workqueue_*` metrics and the name that all shards share.
+    pub queue_metrics: Option<(workqueue::Metrics, String)>,
+    /// The metrics of the actors.
+    pub metrics: Option<EngineMetrics>,
+}
+
+impl Options {
+    /// Four shards, 128 steps at a time, the default limiter, seed 0, no metrics.
+    pub fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            shards: 4,
+            concurrent_steps: 128,
+            rate_limiter: RateLimiterConfig::default(),
+            seed: 0,
+            queue_metrics: None,
+            metrics: None,
+        }
+    }
+}
+
+/// How much of everything a supervisor holds; all zero once every object is gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Actors.
+    pub cells: usize,
+    /// Sums over the queues of all shards.
+    pub queues: workqueue::Counts,
+}
+
+/// The actors of one kind of object, and who runs them. Clones share them.
+pub struct Supervisor<K: Kind> {
+    pub(super) engine: Arc<Engine<K>>,
+}
+
+/// What senders, workers and the watch on the clock share.
+pub(super) struct Engine<K: Kind> {
+    pub(super) kind: K,
+    pub(super) clock: Clock,
+    pub(super) cells: Cells<K>,
+    /// One per shard.
+    queues: Box<[Queue<K::Key>]>,
+    workers_per_shard: usize,
+    pub(super) metrics: Option<EngineMetrics>,
+    /// Whether steps may run; written once by [`Supervisor::open`].
+    opened: watch::Sender<bool>,
+    /// [`Clock::drift`] before the first timer was armed.
+    pub(super) drift_at_start: TimeDelta,
+    /// Steps cut off because the budget of a shutdown was spent.
+    cut_off: AtomicUsize,
+}
+
+impl<K: Kind> Clone for Supervisor<K> {
+    fn clone(&self) -> Self {
+        Self { engine: Arc::clone(&self.engine) }
+    }
+}
+
+impl<K: Kind> Supervisor<K> {
+    /// A supervisor without actors. It takes messages at once, and steps when it runs and is opened.
+    pub fn new(kind: K, options: Options) -> Self {
+        let Options { clock, shards, concurrent_steps, rate_limiter, seed, queue_metrics, metrics } = options;
+        let shards = shards.max(1);
+        let queue = |shard: usize| {
+            Queue::new(workqueue::Options {
+                clock: clock.clone(),
+                limiter: rate_limiter.build(seed.wrapping_add(shard as u64)),
+                tenant_of: K::tenant,
+                metrics: queue_metrics.as_ref().map(|(metrics, name)| -> QueueMetrics { metrics.queue(name) }),
+            })
+        };
+        let engine = Engine {
+            kind,
+            cells: Cells::new(),
+            queues: (0..shards).map(queue).collect(),
+            workers_per_shard: concurrent_steps.div_ceil(shards).max(1),
+            metrics,
+            opened: watch::Sender::new(false),
+            drift_at_start: clock.drift(),
+            cut_off: AtomicUsize::new(0),
+            clock,
+        };
+        Self { engine: Arc::new(engine) }
+    }
+
+    /// The kind that was given to [`Supervisor::new`].
+    pub fn kind(&self) -> &K {
+        &self.engine.kind
+    }
+
+    /// Folds news about `key` into its actor's mailbox and wakes the actor as [`Kind::fold`] says.
+    pub fn send(&self, key: K::Key, message: K::Message) {
+        let engine = &*self.engine;
+        let now = engine.clock.wall();
+        engine.cells.fold(&engine.kind, key, message, now, engine.metrics.as_ref(), |key, wake| engine.wake(key, wake));
+    }
+
+    /// Lets steps run: what they look at has synced. Keys that were sent before come first come first served, behind
+    /// whatever is due.
+    pub fn open(&self) {
+        self.engine.opened.send_replace(true);
+    }
+
+    /// How much of everything there is.
+    pub fn debug_counts(&self) -> Counts {
+        let mut queues = workqueue::Counts::default();
+        for counts in self.engine.queues.iter().map(Queue::counts) {
+            queues.queued += counts.queued;
+            queues.in_flight += counts.in_flight;
+            queues.delayed += counts.delayed;
+            queues.limiter_records += counts.limiter_records;
+        }
+        Counts { cells: self.engine.cells.len(), queues }
+    }
+
+    /// Runs the actors until `stop`; then takes no new work, lets the steps in flight finish within `budget`, and cuts off
+    /// those that do not. How many were cut off. Dropping this future ends everything at once. Run it once.
+    pub async fn run(&self, stop: CancellationToken, budget: Duration) -> usize {
+        let (tasks, cut) = (TaskTracker::new(), CancellationToken::new());
+        let _ends_with_this_future = cut.clone().drop_guard();
+        let stop = stop.child_token();
+        let _stops_with_this_future = stop.clone().drop_guard();
+        for shard in 0..self.engine.queues.len() {
+            for _ in 0..self.engine.workers_per_shard {
+                let (engine, stop, cut) = (Arc::clone(&self.engine), stop.clone(), cut.clone());
+                tasks.spawn(async move { engine.work(shard, &stop, &cut).await });
+            }
+            let (engine, stop) = (Arc::clone(&self.engine), stop.clone());
+            tasks.spawn(async move { engine.keep_gauges(shard, &stop).await });
+        }
+        let (engine, watch_stop) = (Arc::clone(&self.engine), stop.clone());
+        tasks.spawn(async move { engine.watch_clock(&watch_stop).await });
+        tasks.close();
+
+        stop.cancelled().await;
+        self.engine.queues.iter().for_each(Queue::shut_down);
+        if tokio::time::timeout(budget, tasks.wait()).await.is_err() {
+            cut.cancel();
+            tasks.wait().await;
+        }
+        self.engine.cut_off.load(Ordering::Relaxed)
+    }
+}
+
+impl<K: Kind> Engine<K> {
+    /// The queue of the shard of `key`.
+    pub(super) fn queue_of(&self, key: &K::Key) -> &Queue<K::Key> {
+        &self.queues[shard_of(key, self.queues.len())]
+    }
+
+    /// Asks for the step that a message wants; runs under the lock of the actor's cell.
+    fn wake(&self, key: &K::Key, wake: Wake) {
+        let queue = self.queue_of(key);
+        match wake {
+            Wake::Now if *self.opened.borrow() => queue.add(key.clone()),
+            Wake::Now | Wake::Listed => queue.add_in(key.clone(), Class::Listed),
+            Wake::After(delay) => queue.add_after(key.clone(), delay),
+            Wake::Nothing => {}
+        }
+    }
+
+    /// One worker: steps one actor after the other until `stop`; `cut` ends a step in the middle.
+    async fn work(&self, shard: usize, stop: &CancellationToken, cut: &CancellationToken) {
+        let Some(queue) = self.queues.get(shard) else { return };
+        let mut opened = self.opened.subscribe();
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            _ = opened.wait_for(|opened| *opened) => {}
+        }
+        loop {
+            // Steps that never wait must not keep the other tasks of this thread from running.
+            tokio::task::coop::consume_budget().await;
+            let key = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                key = queue.get() => key,
+            };
+            let Some(key) = key else { return };
+            tokio::select! {
+                biased;
+                () = cut.cancelled() => {
+                    self.cut_off.fetch_add(1, Ordering::Relaxed);
+                    tracing::warn!(key = ?*key, "a step was cut off by the shutdown");
+                }
+                () = self.visit(queue, &key, stop) => {}
+            }
+        }
+    }
+
+    async fn keep_gauges(&self, shard: usize, stop: &CancellationToken) {
+        if let Some(queue) = self.queues.get(shard) {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {}
+                () = queue.keep_gauges() => {}
+            }
+        }
+    }
+}
+
+/// The shard of a key: a pure function of the key and the number of shards. It uses bits of the hash that hash tables
+/// neither choose a bucket by nor compare, so that the tables inside a shard stay well filled.
+pub(super) fn shard_of<T: std::hash::Hash>(key: &T, shards: usize) -> usize {
+    let shards = shards.max(1) as u64;
+    ((stable_hash(key) >> 20) % shards) as usize
+}
