@@ -11,15 +11,22 @@ mod civil;
 mod duration;
 mod error;
 mod field;
+mod fields;
+mod leap;
 pub mod missed;
+#[cfg(test)]
+mod oracle;
 mod parse;
 mod quote;
+#[cfg(test)]
+mod tests;
 mod walk;
 mod zone;
 
 use chrono::{DateTime, Utc};
 
 pub use error::{DurationError, FieldError, ParseError, ZoneError};
+pub use fields::Fields;
 pub use missed::{Missed, MissedCount, MissedKind, NeverTwice, missed_since, next_start};
 pub use quote::quote;
 pub use zone::{TZDB_VERSION, Zone};
@@ -44,21 +51,6 @@ pub enum Timing {
     Fields(Fields),
 }
 
-/// The five sets. Bit i of a set: value i is in it. Bit 63: the field was written with a star (no step, or a step of one).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fields {
-    /// Minutes 0-59.
-    pub minute: u64,
-    /// Hours 0-23.
-    pub hour: u64,
-    /// Days of the month 1-31.
-    pub day_of_month: u64,
-    /// Months 1-12.
-    pub month: u64,
-    /// Days of the week, 0 is Sunday.
-    pub day_of_week: u64,
-}
-
 impl Schedule {
     /// Compiles five fields, a descriptor or `@every`, with an optional `TZ=` or `CRON_TZ=` prefix.
     ///
@@ -78,7 +70,7 @@ impl Schedule {
     fn next_s(&self, from: i64, local: Zone) -> Option<i64> {
         match &self.timing {
             Timing::Every { delay_s } => from.checked_add(*delay_s),
-            Timing::Fields(fields) => walk::next_s(fields, self.zone_or(local).table(), from),
+            Timing::Fields(fields) => fields.next_s(self.zone_or(local).table(), from),
         }
     }
 
@@ -94,30 +86,5 @@ impl Schedule {
 
     fn zone_or(&self, local: Zone) -> Zone {
         self.zone.unwrap_or(local)
-    }
-}
-
-impl Fields {
-    /// The day rule: both day fields must agree if one of them was written with a star, else one suffices.
-    fn day_matches(&self, day: u32, weekday: u32) -> bool {
-        let in_month = self.day_of_month & 1 << day != 0;
-        let in_week = self.day_of_week & 1 << weekday != 0;
-        if self.days_are_anded() { in_month && in_week } else { in_month || in_week }
-    }
-
-    /// A set without a member, as of the field `,`.
-    fn never_match(&self) -> bool {
-        // The shift drops the flag.
-        let empty = |set: u64| set << 1 == 0;
-        let no_day = if self.days_are_anded() {
-            empty(self.day_of_month) || empty(self.day_of_week)
-        } else {
-            empty(self.day_of_month) && empty(self.day_of_week)
-        };
-        no_day || empty(self.minute) || empty(self.hour) || empty(self.month)
-    }
-
-    fn days_are_anded(&self) -> bool {
-        (self.day_of_month | self.day_of_week) & field::STAR != 0
     }
 }

@@ -177,12 +177,21 @@ impl Table {
     }
 
     /// The instant of a wall reading (its seconds counted as if it were UTC), resolved as Go's `Date` does: in a gap it lands
-    /// before it (zone behind UTC) or after it (ahead of UTC), a repeated reading is the first (behind) or the second (ahead).
+    /// before it (zone behind UTC) or after it (ahead of UTC), a repeated reading is the first (behind) or the second (ahead). With it
+    /// comes the stretch that holds it.
     #[inline]
-    pub(in crate::schedule) fn instant(&self, wall: i64) -> i64 {
+    pub(in crate::schedule) fn instant_and_stretch(&self, wall: i64) -> (i64, &Stretch) {
         let guess = self.stretch(wall);
         let at = wall - guess.offset;
-        if guess.offset == 0 || guess.contains(at) { at } else { wall - self.stretch(at).offset }
+        if guess.contains(at) {
+            return (at, guess);
+        }
+        let at = wall - self.stretch(at).offset;
+        (at, self.stretch(at))
+    }
+
+    pub(in crate::schedule) fn instant(&self, wall: i64) -> i64 {
+        self.instant_and_stretch(wall).0
     }
 }
 
