@@ -59,8 +59,7 @@ impl Fields {
     #[inline]
     pub(super) fn days_of(&self, first: i64, days: u32) -> u64 {
         let in_week = ((self.day_of_week & 0x7f) * SIX_WEEKS >> weekday(first)) << 1;
-        let matching =
-            if self.days_are_anded() { self.day_of_month & in_week } else { self.day_of_month | in_week };
+        let matching = if self.days_are_anded() { self.day_of_month & in_week } else { self.day_of_month | in_week };
         matching & ((2 << days) - 2)
     }
 

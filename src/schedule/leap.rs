@@ -6,9 +6,9 @@
 //! the last day up to the answer see no change, and no irregular midnight lies on the way. If any of this fails, the answer
 //! is [`Leap::Unsure`] and the caller walks.
 
+use super::Fields;
 use super::civil::{DAY_S, HOUR_S, MINUTE_S, date_of, day_number, days_in_month};
 use super::zone::{Stretch, Table};
-use super::Fields;
 
 /// More than any change moves the clock, and an hour for the walk's cut to the whole hour.
 const CLEAR_S: i64 = DAY_S + 2 * HOUR_S;
@@ -46,8 +46,11 @@ pub(super) fn leap(fields: &Fields, zone: &Table, from: i64) -> Leap {
     }
     let date = date_of(day);
     let first_of_month = day - i64::from(date.day) + 1;
-    let days =
-        if fields.has_month(date.month) { fields.days_of(first_of_month, days_in_month(date.year, date.month)) } else { 0 };
+    let days = if fields.has_month(date.month) {
+        fields.days_of(first_of_month, days_in_month(date.year, date.month))
+    } else {
+        0
+    };
 
     if days & 1 << date.day != 0 {
         // A remainder below 1,440.

@@ -47,12 +47,12 @@ fn any_field(low: u32, high: u32) -> impl Strategy<Value = String> {
 fn any_text() -> impl Strategy<Value = String> {
     let minute = prop_oneof![2 => Just("0".to_owned()), 1 => Just("30".to_owned()), 3 => any_field(0, 59)];
     let hour = prop_oneof![3 => any_field(0, 3), 1 => any_field(21, 23), 3 => any_field(0, 23)];
-    let day = prop_oneof![2 => Just("*".to_owned()), 1 => any_field(1, 2), 1 => any_field(28, 31), 2 => any_field(1, 31)];
+    let day =
+        prop_oneof![2 => Just("*".to_owned()), 1 => any_field(1, 2), 1 => any_field(28, 31), 2 => any_field(1, 31)];
     let month = prop_oneof![2 => Just("*".to_owned()), 1 => any_field(1, 12)];
     let weekday = prop_oneof![2 => Just("*".to_owned()), 1 => any_field(0, 6)];
-    (minute, hour, day, month, weekday).prop_map(|(minute, hour, day, month, weekday)| {
-        format!("{minute} {hour} {day} {month} {weekday}")
-    })
+    (minute, hour, day, month, weekday)
+        .prop_map(|(minute, hour, day, month, weekday)| format!("{minute} {hour} {day} {month} {weekday}"))
 }
 
 fn instant(seconds: i64) -> DateTime<Utc> {
