@@ -96,30 +96,22 @@ impl ApiClient {
     pub async fn send(&self, urgency: Urgency, request: Request<Vec<u8>>) -> Result<Bytes, ApiFailure> {
         let inner = &*self.inner;
         let request = Repeatable::new(request);
-        let mut until = None;
-        let mut refused = None;
-        for attempt in 0..=inner.options.retries {
-            let slot = match (until, refused.take()) {
-                (Some(until), Some(failure)) => {
-                    timeout_at(until, inner.enter(&urgency)).await.map_err(|_late| failure)?
-                }
-                _ => inner.enter(&urgency).await,
-            };
-            let until = *until.get_or_insert_with(|| inner.clock.mono() + inner.options.deadline);
-            let failure = match inner.attempt(&request, slot, until).await {
-                Ok(body) => return Ok(body),
-                Err(failure) => failure,
-            };
-            let Some(wait) = wait_before_retry(&request.head.method, &failure) else { return Err(failure) };
-            if attempt == inner.options.retries || inner.clock.mono() + wait >= until {
-                return Err(failure);
+        let slot = inner.enter(&urgency).await;
+        let until = inner.clock.mono() + inner.options.deadline;
+        let mut result = inner.attempt(&request, slot, until).await;
+        for _ in 0..inner.options.retries {
+            let Err(failure) = &result else { break };
+            let method = &request.head.method;
+            let Some(wait) = wait_before_retry(method, failure) else { break };
+            if inner.clock.mono() + wait >= until {
+                break;
             }
-            inner.metrics.on_retry(failure.code, &request.head.method, &inner.options.host);
             sleep(wait).await;
-            refused = Some(failure);
+            let Ok(slot) = timeout_at(until, inner.enter(&urgency)).await else { break };
+            inner.metrics.on_retry(failure.code, method, &inner.options.host);
+            result = inner.attempt(&request, slot, until).await;
         }
-        // Not reached: the last round of the loop returns.
-        Err(refused.unwrap_or_default())
+        result
     }
 }
 

@@ -10,9 +10,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::header::USER_AGENT;
 use http::uri::Scheme;
-use http::{HeaderValue, Request, Uri};
+use http::{HeaderValue, Request, Response, Uri};
 use hyper_rustls::{DefaultServerNameResolver, FixedServerNameResolver, HttpsConnector, ResolveServerName};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -106,12 +107,20 @@ fn client(config: &Config, protocol: Protocol) -> Result<Client, StackError> {
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
         .service(http);
-    let service = BoxCloneService::new(service);
+    Ok(client_over(BoxCloneService::new(service), &config.default_namespace))
+}
+
+/// A client whose calls run in whoever makes them.
+fn client_over<B>(service: BoxCloneService<Request<Body>, Response<B>, BoxError>, namespace: &str) -> Client
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
     let in_the_caller = tower::service_fn(move |request: Request<Body>| {
         let service = service.clone();
         async move { service.oneshot(request).await }
     });
-    Ok(Client::new(in_the_caller, config.default_namespace.clone()))
+    Client::new(in_the_caller, namespace)
 }
 
 fn connector(config: &Config, protocol: Protocol) -> Result<HttpsConnector<HttpConnector>, StackError> {
@@ -133,4 +142,33 @@ fn connector(config: &Config, protocol: Protocol) -> Result<HttpsConnector<HttpC
         None => Arc::new(DefaultServerNameResolver::default()),
     };
     Ok(HttpsConnector::new(tcp, tls, false, names))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio_util::task::TaskTracker;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_below_costs_one_request_and_not_the_client() {
+        let below = tower::service_fn(|request: Request<Body>| {
+            assert_ne!(request.uri().path(), "/panic");
+            futures::future::ready(Ok::<_, BoxError>(Response::new(Body::empty())))
+        });
+        let client = client_over(BoxCloneService::new(below), "default");
+        let get = |path: &str| Request::get(path).body(Body::empty()).unwrap();
+        let victim = client.clone();
+        let panics = get("/panic");
+        assert!(TaskTracker::new().spawn(async move { victim.send(panics).await.is_ok() }).await.is_err());
+        assert!(client.send(get("/fine")).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_configuration_with_a_proxy_is_refused_with_a_reason() {
+        let mut config = Config::new("https://cluster.example:6443".parse().unwrap());
+        config.proxy_url = Some("http://proxy.example:3128".parse().unwrap());
+        let error = clients(config, Protocol::Http2).err().unwrap().to_string();
+        assert!(error.contains("http://proxy.example:3128") && error.contains("not supported"), "{error}");
+    }
 }

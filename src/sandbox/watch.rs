@@ -159,7 +159,7 @@ impl Watch {
                 }
             }
             let mut until = self.deadline.min(visible.until.unwrap_or(self.deadline));
-            if self.call.options.bookmarks {
+            if self.call.options.bookmarks && !self.stalled {
                 until = until.min(self.bookmark_due());
             }
             tokio::select! {

@@ -123,7 +123,9 @@ fn name(object: &str, suffix: &str) -> String {
 
 /// Cuts a message to what the server takes, at the end of a character.
 pub(crate) fn cut(mut message: String) -> String {
-    message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
+    let longest = MAX_MESSAGE_BYTES.min(message.len());
+    let end = (0..=longest).rev().find(|at| message.is_char_boundary(*at));
+    message.truncate(end.unwrap_or_default());
     message
 }
 

@@ -1,0 +1,9 @@
+//! The client side of the API server: against real sockets (`stack`) and against the sandbox with faults (`watches`, `writes`).
+
+#[cfg(feature = "sandbox")]
+mod common;
+mod stack;
+#[cfg(feature = "sandbox")]
+mod watches;
+#[cfg(feature = "sandbox")]
+mod writes;
