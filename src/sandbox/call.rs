@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Uri, header};
 
 use super::resources::{self, Resource};
-use super::seams::FieldValidation;
+use super::admission::FieldValidation;
 use super::status::Refusal;
 
 /// What a request does, in the API server's own words (as in RBAC rules and metrics).

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::resources::Resource;
-use super::seams::Invalid;
+use super::admission::Invalid;
 
 /// Why a request was refused. Becomes a `Status` object and an HTTP code.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -172,7 +172,7 @@ impl Refusal {
         if invalid.reason != "Invalid" {
             return refusal;
         }
-        let cause = |cause: super::seams::Cause| Cause {
+        let cause = |cause: super::admission::Cause| Cause {
             reason: cause.reason.to_owned(),
             message: cause.message,
             field: cause.field,

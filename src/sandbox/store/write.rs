@@ -11,7 +11,7 @@ use crate::sandbox::call::{Call, Subresource};
 use crate::sandbox::events;
 use crate::sandbox::patch;
 use crate::sandbox::resources::{Resource, stored_as};
-use crate::sandbox::seams::{Operation, admit, decode};
+use crate::sandbox::admission::{Operation, admit, decode};
 use crate::sandbox::status::Refusal;
 
 /// How often a generated name that is taken is drawn again.

@@ -1,0 +1,114 @@
+//! What the API server does to an object between decoding and storing it: unknown fields, defaults, validation, warnings.
+//!
+//! Invariants
+//! - Pure: the object, the old object and the tables of this room decide; no clock, no store, no randomness.
+//! - [`decode`] comes first (fields that the kind does not have), then [`admit`] (defaults, then validation); a dry run goes
+//!   through both.
+//! - Messages are those of a real API server of Kubernetes 1.36 and of Volcano's webhook, since users read them in kubectl.
+
+mod cronjob;
+mod fields;
+mod invalid;
+mod job;
+mod job_rules;
+mod metadata;
+mod pod;
+mod schema;
+mod time_zone;
+mod volcano;
+mod volcano_schema;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+pub use fields::{FieldValidation, decode};
+pub use invalid::{Cause, Causes, Invalid};
+
+use super::resources::Resource;
+
+/// What is about to happen to the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// A POST, or a server-side apply that creates.
+    Create,
+    /// A PUT or PATCH of the main resource.
+    Update,
+    /// A PUT or PATCH of `/status`.
+    UpdateStatus,
+}
+
+/// Fills in the defaults of `object` and validates it. Returns the warnings for the `Warning` header.
+///
+/// The caller has set `metadata.namespace`, `metadata.name` (also from `generateName`) and, on create, `metadata.uid` (the
+/// generated labels of a Job carry it). `old` is the stored object; it is there except on create.
+///
+/// # Errors
+/// [`Invalid`], ready to be sent as a `Status`.
+pub fn admit(
+    resource: &'static Resource,
+    operation: Operation,
+    object: &mut Value,
+    old: Option<&Value>,
+) -> Result<Vec<String>, Invalid> {
+    let mut causes = Causes::default();
+    let mut warnings = Vec::new();
+    metadata::validate(resource, object, old, &mut causes);
+    match (resource.group, resource.plural, operation) {
+        ("batch", "cronjobs", Operation::Create | Operation::Update) => {
+            cronjob::default(object);
+            cronjob::validate(object, old, &mut causes);
+            cronjob::warn(object, old, &mut warnings);
+        }
+        ("batch", "jobs", Operation::Create | Operation::Update) => {
+            job::default(object);
+            if operation == Operation::Create {
+                job::generate_selector(object);
+            }
+            job::default_labels(object);
+            job_rules::validate(object, old, &mut causes);
+            job::warn(object, old, &mut warnings);
+        }
+        ("", "pods", Operation::Create) => pod::default_pod(object),
+        ("", "events", _) | ("events.k8s.io", "events", _) => metadata::validate_event(object, &mut causes),
+        ("batch.volcano.sh", _, _) => {
+            // The schema also covers the status, and `/status` writes go through it too; the webhook does not see them.
+            volcano::default_and_validate(resource, object, &mut causes);
+            causes.refuse(resource, object)?;
+            if operation != Operation::UpdateStatus {
+                volcano::webhook(resource, object)?;
+            }
+            return Ok(warnings);
+        }
+        _ => {}
+    }
+    causes.refuse(resource, object)?;
+    Ok(warnings)
+}
+
+/// The value at a path of object keys; `Null` when any is missing.
+fn at<'a>(object: &'a Value, path: &[&str]) -> &'a Value {
+    path.iter().fold(object, |value, key| value.get(key).unwrap_or(&Value::Null))
+}
+
+/// The text at a path of object keys; empty when missing.
+fn text<'a>(object: &'a Value, path: &[&str]) -> &'a str {
+    at(object, path).as_str().unwrap_or_default()
+}
+
+/// Sets `key` of a JSON object unless it has a value already.
+fn set_default(object: &mut Value, key: &str, value: impl Into<Value>) {
+    if let Some(fields) = object.as_object_mut() {
+        let slot = fields.entry(key).or_insert(Value::Null);
+        if slot.is_null() {
+            *slot = value.into();
+        }
+    }
+}
+
+/// The JSON object at `key`, made if missing; `None` if something else stands there.
+fn child<'a>(object: &'a mut Value, key: &str) -> Option<&'a mut Value> {
+    set_default(object, key, serde_json::Map::new());
+    object.get_mut(key).filter(|value| value.is_object())
+}
