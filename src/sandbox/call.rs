@@ -6,8 +6,8 @@ use axum::extract::Query;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Uri, header};
 
-use super::resources::{self, Resource};
 use super::admission::FieldValidation;
+use super::resources::{self, Resource};
 use super::status::Refusal;
 
 /// What a request does, in the API server's own words (as in RBAC rules and metrics).

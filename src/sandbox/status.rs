@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::resources::Resource;
 use super::admission::Invalid;
+use super::resources::Resource;
 
 /// Why a request was refused. Becomes a `Status` object and an HTTP code.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -56,7 +56,8 @@ fn program() -> String {
 
 /// Whether kubectl can be run. Its absence is a skip that says so, or a failure with `CRONJOB_REQUIRE_KUBECTL=1`.
 fn kubectl_is_there() -> bool {
-    let there = Command::new(program()).args(["version", "--client"]).output().is_ok_and(|output| output.status.success());
+    let there =
+        Command::new(program()).args(["version", "--client"]).output().is_ok_and(|output| output.status.success());
     let required = std::env::var("CRONJOB_REQUIRE_KUBECTL").is_ok_and(|value| value == "1");
     assert!(there || !required, "CRONJOB_REQUIRE_KUBECTL=1, but `{}` cannot be run", program());
     if !there {
@@ -80,7 +81,8 @@ impl Cluster {
         let (server, runner, background) = (sandbox.clone(), sandbox.clone(), sandbox.clone());
         let token = shutdown.clone();
         tasks.spawn(async move { server.serve(listener, token).await });
-        let options = RunnerOptions { pods: true, duration: std::time::Duration::from_secs(1), ..RunnerOptions::default() };
+        let options =
+            RunnerOptions { pods: true, duration: std::time::Duration::from_secs(1), ..RunnerOptions::default() };
         let token = shutdown.clone();
         tasks.spawn(async move { runner.run_jobs(options, 7, token).await });
         let token = shutdown.clone();

@@ -61,7 +61,10 @@ async fn a_job_is_made_from_a_cronjob_through_its_manifest() {
     cluster.kubectl_with(CRONJOB, &["create", "-f", "-"]).await.good();
     // kubectl sends this one request as protobuf, which the sandbox does not read.
     let bad = cluster.kubectl(&["create", "job", "manual", "--from=cronjob/etl"]).await.bad();
-    assert_eq!(bad.trim(), "error: failed to create job: the body of the request was in an unknown format - accepted media types include: application/json");
+    assert_eq!(
+        bad.trim(),
+        "error: failed to create job: the body of the request was in an unknown format - accepted media types include: application/json"
+    );
     let dry = ["create", "job", "manual", "--from=cronjob/etl", "--dry-run=client", "-o", "yaml"];
     let manifest = cluster.kubectl(&dry).await.good();
     let said = cluster.kubectl_with(&manifest, &["create", "-f", "-"]).await.good();

@@ -114,7 +114,10 @@ async fn discovery_lists_every_kind_and_the_server_tells_its_version() {
         vec!["jobs", "vcjob,vj", "batch.volcano.sh/v1alpha1", "true", "Job"],
         vec!["namespaces", "ns", "v1", "false", "Namespace"],
     ] {
-        assert!(text.lines().any(|line| line.split_whitespace().eq(row.iter().copied())), "{row:?} is missing in\n{text}");
+        assert!(
+            text.lines().any(|line| line.split_whitespace().eq(row.iter().copied())),
+            "{row:?} is missing in\n{text}"
+        );
     }
     let version = cluster.kubectl(&["version"]).await.good();
     assert!(version.contains("Server Version: v1.36"), "{version}");

@@ -24,7 +24,10 @@ async fn apply_creates_leaves_alone_and_configures() {
     assert_eq!(apply(&cluster, &changed).await, "cronjob.batch/etl configured");
     assert_eq!(field(&cluster, ".spec.schedule").await, "45 2 * * *");
     let containers = ".spec.jobTemplate.spec.template.spec.containers[*]";
-    assert_eq!(field(&cluster, &format!("{containers}['name','args','imagePullPolicy']")).await, "main [\"false\"] IfNotPresent");
+    assert_eq!(
+        field(&cluster, &format!("{containers}['name','args','imagePullPolicy']")).await,
+        "main [\"false\"] IfNotPresent"
+    );
     assert_eq!(field(&cluster, ".metadata.generation").await, "2");
     assert_eq!(apply(&cluster, VOLCANO_CRONJOB).await, "cronjob.batch.volcano.sh/train created");
     assert_eq!(apply(&cluster, VOLCANO_CRONJOB).await, "cronjob.batch.volcano.sh/train unchanged");
@@ -40,7 +43,8 @@ async fn each_kind_of_patch_does_its_own() {
         let cluster = &cluster;
         async move { cluster.kubectl(&["patch", "cj", "etl", "--type", kind, "-p", text]).await.good() }
     };
-    let container = r#"{"spec":{"jobTemplate":{"spec":{"template":{"spec":{"containers":[{"name":"side","image":"side:2"}]}}}}}}"#;
+    let container =
+        r#"{"spec":{"jobTemplate":{"spec":{"template":{"spec":{"containers":[{"name":"side","image":"side:2"}]}}}}}}"#;
     patch("strategic", container).await;
     let images = ".spec.jobTemplate.spec.template.spec.containers[*].image";
     assert_eq!(field(&cluster, images).await, "busybox:1.36 side:2");
@@ -113,7 +117,12 @@ async fn invalid_objects_are_refused_with_upstreams_messages() {
         r#"Error from server: error when creating "STDIN": admission webhook "validatecronjob.volcano.sh" denied the request: schedule is not a valid cron expression"#
     );
     let bad = create(&cluster, &VOLCANO_CRONJOB.replace("Forbid", "Sometimes")).await.bad();
-    assert!(bad.contains(r#"spec.concurrencyPolicy: Unsupported value: "Sometimes": supported values: "Allow", "Forbid", "Replace""#), "{bad}");
+    assert!(
+        bad.contains(
+            r#"spec.concurrencyPolicy: Unsupported value: "Sometimes": supported values: "Allow", "Forbid", "Replace""#
+        ),
+        "{bad}"
+    );
     let bad = create(&cluster, &CRONJOB.replace("timeZone:", "timezone:")).await.bad();
     assert_eq!(
         bad.trim(),

@@ -58,16 +58,12 @@ fn validate_schedule(spec: &Value, old: Option<&Value>, has_zone: bool, causes: 
     }
     let tolerated = old.is_some_and(|old| text(old, &["schedule"]).contains("TZ"));
     match (schedule.contains("TZ"), tolerated) {
-        (true, true) if has_zone => causes.invalid(
-            "spec.schedule",
-            value,
-            "cannot use both timeZone field and TZ or CRON_TZ in schedule",
-        ),
-        (true, false) => causes.invalid(
-            "spec.schedule",
-            value,
-            "cannot use TZ or CRON_TZ in schedule, use timeZone field instead",
-        ),
+        (true, true) if has_zone => {
+            causes.invalid("spec.schedule", value, "cannot use both timeZone field and TZ or CRON_TZ in schedule")
+        }
+        (true, false) => {
+            causes.invalid("spec.schedule", value, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
+        }
         _ => {}
     }
 }

@@ -54,9 +54,8 @@ pub(super) fn validate_template(template: &Value, field: &str, causes: &mut Caus
 /// The generated labels name this Job; on update those with a prefix are asked for only if the old Job had both.
 fn validate_generated(object: &Value, old: Option<&Value>, causes: &mut Causes) {
     let label = |object, name| at(object, &["spec", "template", "metadata", "labels", name]).clone();
-    let prefixed = old.is_none_or(|old| {
-        [UID_LABELS[0], NAME_LABELS[0]].iter().all(|name: &&str| !label(old, *name).is_null())
-    });
+    let prefixed =
+        old.is_none_or(|old| [UID_LABELS[0], NAME_LABELS[0]].iter().all(|name: &&str| !label(old, *name).is_null()));
     for (names, field) in [(UID_LABELS, "uid"), (NAME_LABELS, "name")] {
         let expected = text(object, &["metadata", field]);
         for name in names.iter().filter(|name| prefixed || !name.contains('/')) {

@@ -158,7 +158,9 @@ impl Schema {
                     }
                 }
             }
-            (Self::List { items, .. }, Value::Array(values)) => values.iter_mut().for_each(|value| items.default(value)),
+            (Self::List { items, .. }, Value::Array(values)) => {
+                values.iter_mut().for_each(|value| items.default(value))
+            }
             (Self::Map(values), Value::Object(entries)) => {
                 entries.values_mut().for_each(|value| values.default(value));
             }

@@ -94,10 +94,8 @@ fn an_invalid_cronjob_is_refused_in_upstreams_words() {
         one(json!({"concurrencyPolicy": "Never"})),
         r#"CronJob.batch "etl" is invalid: spec.concurrencyPolicy: Unsupported value: "Never": supported values: "Allow", "Forbid", "Replace""#
     );
-    let invalid = refused(
-        batch("cronjobs"),
-        cronjob(json!({"startingDeadlineSeconds": -1, "successfulJobsHistoryLimit": -2})),
-    );
+    let invalid =
+        refused(batch("cronjobs"), cronjob(json!({"startingDeadlineSeconds": -1, "successfulJobsHistoryLimit": -2})));
     assert_eq!((invalid.code, invalid.reason), (422, "Invalid"));
     assert_eq!(
         invalid.to_string(),
@@ -111,7 +109,9 @@ fn a_zone_in_the_schedule_is_refused_unless_it_was_there_before() {
     let with_zone = cronjob(json!({"schedule": "TZ=UTC 0 * * * *"}));
     assert_eq!(
         causes(&refused(batch("cronjobs"), with_zone.clone())),
-        [r#"spec.schedule: Invalid value: "TZ=UTC 0 * * * *": cannot use TZ or CRON_TZ in schedule, use timeZone field instead"#]
+        [
+            r#"spec.schedule: Invalid value: "TZ=UTC 0 * * * *": cannot use TZ or CRON_TZ in schedule, use timeZone field instead"#
+        ]
     );
     let mut update = cronjob(json!({"schedule": "TZ=UTC 5 * * * *"}));
     let warnings = admit(batch("cronjobs"), Operation::Update, &mut update, Some(&with_zone)).unwrap();
@@ -297,17 +297,18 @@ fn volcanos_webhook_refuses_in_its_own_words() {
     let invalid = refused(volcano("cronjobs"), long);
     assert_eq!(
         invalid.to_string(),
-        denied("schedule is not a valid cron expression; cronJob name must be no more than 52 characters to accommodate job name suffix (max 63 total)")
+        denied(
+            "schedule is not a valid cron expression; cronJob name must be no more than 52 characters to accommodate job name suffix (max 63 total)"
+        )
     );
     assert_eq!((invalid.code, invalid.reason), (400, ""));
 }
 
 #[test]
 fn a_volcano_job_is_filled_in_by_the_mutating_webhook_and_needs_tasks() {
-    let job = |spec: Value| {
-        json!({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}, "spec": spec})
-    };
-    let object = created(volcano("jobs"), job(json!({"tasks": [{"replicas": 2}, {"name": "w", "replicas": 1}]}))).unwrap();
+    let job = |spec: Value| json!({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}, "spec": spec});
+    let object =
+        created(volcano("jobs"), job(json!({"tasks": [{"replicas": 2}, {"name": "w", "replicas": 1}]}))).unwrap();
     let spec = &object["spec"];
     assert_eq!((&spec["maxRetry"], &spec["queue"], &spec["minAvailable"]), (&json!(3), &json!("default"), &json!(3)));
     assert_eq!((&spec["schedulerName"], &spec["tasks"][0]["name"]), (&json!("volcano"), &json!("default0")));

@@ -65,7 +65,9 @@ fn refuse_zone(zone: &str) -> String {
 
 fn refuse_name(name: &str) -> String {
     if name.len() > MAX_NAME {
-        return format!("cronJob name must be no more than {MAX_NAME} characters to accommodate job name suffix (max 63 total)");
+        return format!(
+            "cronJob name must be no more than {MAX_NAME} characters to accommodate job name suffix (max 63 total)"
+        );
     }
     let why = metadata::qualified_name(name);
     if why.is_empty() { String::new() } else { format!("invalid cronJob name {}: {}", quote(name), why.join(" ")) }

@@ -33,7 +33,10 @@ mod tests {
     #[test]
     fn durations_are_numbers_with_units() {
         let seconds = |text| parse_duration(text).map(|duration| duration.as_secs());
-        assert_eq!([seconds("90s"), seconds("10m"), seconds("1h30m"), seconds("0")], [Some(90), Some(600), Some(5400), Some(0)]);
+        assert_eq!(
+            [seconds("90s"), seconds("10m"), seconds("1h30m"), seconds("0")],
+            [Some(90), Some(600), Some(5400), Some(0)]
+        );
         assert_eq!(parse_duration("250ms"), Some(Duration::from_millis(250)));
         for bad in ["", "s", "10", "1.5s", "-1s", "1d", "1h 2m", "99999999999999999999s", "9999999999999999999h"] {
             assert_eq!(parse_duration(bad), None, "{bad}");

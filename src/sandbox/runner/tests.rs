@@ -107,7 +107,8 @@ fn a_deadline_ends_even_what_hangs() {
 
 #[test]
 fn a_volcano_job_is_pending_then_running_then_completed() {
-    let mut job = json!({"metadata": {"name": "v", "uid": "u"}, "spec": {"minAvailable": 2, "tasks": [{"replicas": 2}]}});
+    let mut job =
+        json!({"metadata": {"name": "v", "uid": "u"}, "spec": {"minAvailable": 2, "tasks": [{"replicas": 2}]}});
     let mut timeline = timeline(RunnerOptions::default());
     let writes = play(&mut timeline, Flavor::Volcano, &mut job, 100);
     assert_eq!(seconds(&writes), [0, 1, 31]);

@@ -120,8 +120,11 @@ impl Timeline {
         tracked.object = object.clone();
         if flavor == Flavor::Kubernetes && tracked.suspended != view.spec.suspend {
             tracked.suspended = view.spec.suspend;
-            let (step, after) =
-                if view.spec.suspend { (Step::Suspend, Duration::ZERO) } else { (Step::Start, self.options.start_after) };
+            let (step, after) = if view.spec.suspend {
+                (Step::Suspend, Duration::ZERO)
+            } else {
+                (Step::Start, self.options.start_after)
+            };
             self.arm(key, step, now, after);
         }
     }
@@ -170,7 +173,8 @@ impl Timeline {
     }
 
     fn on_finished(&mut self, key: Key, object: &Arc<Object>, view: &JobView, now: Instant) {
-        let waiting = |timers: &BTreeMap<_, (Key, Step)>, at| timers.get(&at).is_some_and(|(_, step)| *step == Step::Remove);
+        let waiting =
+            |timers: &BTreeMap<_, (Key, Step)>, at| timers.get(&at).is_some_and(|(_, step)| *step == Step::Remove);
         match view.spec.ttl_seconds_after_finished {
             None => self.forget(&key),
             Some(ttl_s) => {
@@ -289,7 +293,8 @@ impl Timeline {
                 None
             })
         });
-        let usual = if fails && self.options.outcome == Outcome::Complete { Outcome::Fail } else { self.options.outcome };
+        let usual =
+            if fails && self.options.outcome == Outcome::Complete { Outcome::Fail } else { self.options.outcome };
         Fate {
             duration: duration.unwrap_or_else(|| self.options.duration.saturating_add(extra)),
             outcome: outcome.unwrap_or(usual),
@@ -301,9 +306,10 @@ impl Timeline {
 /// FNV-1a: the same on every machine and in every release.
 fn hash_of(key: &Key) -> u64 {
     let flavor = [u8::from(key.0 == Flavor::Volcano)];
-    key.1.bytes().chain(flavor).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    key.1
+        .bytes()
+        .chain(flavor)
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// The one Pod of a batch/v1 Job.

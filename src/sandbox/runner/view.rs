@@ -89,7 +89,9 @@ impl JobView {
     pub(super) fn finished(&self, flavor: Flavor) -> bool {
         match flavor {
             Flavor::Kubernetes => self.holds("Complete") || self.holds("Failed"),
-            Flavor::Volcano => matches!(self.status.state.phase.as_str(), "Completed" | "Failed" | "Terminated" | "Aborted"),
+            Flavor::Volcano => {
+                matches!(self.status.state.phase.as_str(), "Completed" | "Failed" | "Terminated" | "Aborted")
+            }
         }
     }
 
@@ -100,7 +102,10 @@ impl JobView {
 
     /// Whether a batch/v1 condition is `True`.
     pub(super) fn holds(&self, kind: &str) -> bool {
-        self.status.conditions.iter().any(|c| c.get("type") == Some(&kind.into()) && c.get("status") == Some(&"True".into()))
+        self.status
+            .conditions
+            .iter()
+            .any(|c| c.get("type") == Some(&kind.into()) && c.get("status") == Some(&"True".into()))
     }
 
     /// Pods that run at the same time.

@@ -7,11 +7,11 @@ use serde_json::Value;
 use super::object::{Object, encode, key_of, metadata_mut};
 use super::{Answer, Moment, Store, meta};
 use crate::model::WallTime;
+use crate::sandbox::admission::{Operation, admit, decode};
 use crate::sandbox::call::{Call, Subresource};
 use crate::sandbox::events;
 use crate::sandbox::patch;
 use crate::sandbox::resources::{Resource, stored_as};
-use crate::sandbox::admission::{Operation, admit, decode};
 use crate::sandbox::status::Refusal;
 
 /// How often a generated name that is taken is drawn again.
