@@ -77,7 +77,7 @@ impl Watch {
         check_initial_events(&call)?;
         let replay = from == 0 || options.initial_events;
         let now = shared.clock.mono();
-        let timeout = options.timeout_s.map_or(DEFAULT_TIMEOUT, Duration::from_secs);
+        let timeout = options.timeout_s.filter(|timeout_s| *timeout_s > 0).map_or(DEFAULT_TIMEOUT, Duration::from_secs);
         let deadline = now + faults.cut_after.map_or(timeout, |cut| cut.min(timeout));
         let wake = shared.wake_of(call.resource);
         let cuts = shared.faults.cuts();

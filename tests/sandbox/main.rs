@@ -1,5 +1,7 @@
 //! The API server inside the process, driven through `kube::Client` and through plain HTTP requests.
 
+#![allow(clippy::unwrap_used, reason = "a script that cannot go on has failed")]
+
 mod common;
 mod deletes;
 mod faults;

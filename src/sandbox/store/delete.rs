@@ -109,7 +109,7 @@ impl Store {
         let options = DeleteOptions::parse(call)?;
         options.check(call, &object)?;
         let asked = options.propagation()?;
-        let propagation = asked.unwrap_or_else(|| default_propagation(call.resource));
+        let propagation = asked.unwrap_or_else(|| standing_propagation(&object, call.resource));
         let mut warnings = Vec::new();
         if asked.is_none() && propagation == Propagation::Orphan {
             warnings.push(ORPHAN_WARNING.to_owned());
@@ -129,7 +129,7 @@ impl Store {
     /// Deletes every selected object and answers them as a list.
     pub(super) fn delete_collection(&mut self, call: &Call, now: WallTime) -> Result<Answer, Refusal> {
         let options = DeleteOptions::parse(call)?;
-        let propagation = options.propagation()?.unwrap_or_else(|| default_propagation(call.resource));
+        let asked = options.propagation()?;
         let selector = Selector::parse(call.resource, &call.options.label_selector, &call.options.field_selector)?;
         let selected: Vec<Arc<Object>> = self
             .collection(call.resource)
@@ -140,6 +140,7 @@ impl Store {
             .collect();
         if !options.is_dry_run(call) {
             for object in &selected {
+                let propagation = asked.unwrap_or_else(|| standing_propagation(object, call.resource));
                 self.delete_object(stored_as(call.resource), object, propagation, now);
             }
         }
@@ -156,6 +157,11 @@ impl Store {
         propagation: Propagation,
         now: WallTime,
     ) -> Option<Arc<Object>> {
+        if propagation == Propagation::Background && !object.finalizers {
+            // The common case, without decoding the object.
+            self.remove(resource, &object.key);
+            return None;
+        }
         let old = object.value();
         let mut value = old.clone();
         set_collector_finalizer(&mut value, propagation);
@@ -239,6 +245,16 @@ fn set_collector_finalizer(value: &mut Value, propagation: Propagation) {
     }
     if wanted != before {
         meta::set_finalizers(value, wanted);
+    }
+}
+
+/// What a delete that does not say means: what an earlier one decided, else the default of the kind.
+fn standing_propagation(object: &Object, resource: &Resource) -> Propagation {
+    let value = if object.finalizers { object.value() } else { Value::Null };
+    match meta::finalizers(&value).iter().find(|finalizer| matches!(**finalizer, ORPHAN | FOREGROUND)) {
+        Some(&ORPHAN) => Propagation::Orphan,
+        Some(_) => Propagation::Foreground,
+        None => default_propagation(resource),
     }
 }
 

@@ -28,8 +28,10 @@ pub struct OwnerIndex {
     dependents: FxHashMap<Arc<str>, BTreeSet<Place>>,
     /// Objects that name an owner which was absent when the reference or the absence came.
     suspects: BTreeSet<Place>,
-    /// Objects being deleted that wait for the collector: orphan or foreground.
+    /// Objects being deleted that the collector may have to do something about: orphan or foreground.
     waiting: BTreeSet<Place>,
+    /// Uids of foreground deletions that wait for dependents; back to `waiting` when a dependent changes.
+    blocked: FxHashMap<Arc<str>, Place>,
 }
 
 impl OwnerIndex {
@@ -48,6 +50,10 @@ impl OwnerIndex {
                 self.suspects.insert(place.clone());
             }
         }
+        self.unblock_owners(object);
+        if let Some(previous) = previous {
+            self.unblock_owners(previous);
+        }
         if object.deleting {
             self.waiting.insert(place);
         }
@@ -59,8 +65,19 @@ impl OwnerIndex {
         self.forget_owners(&place, object);
         self.suspects.remove(&place);
         self.waiting.remove(&place);
+        self.blocked.remove(&object.uid);
+        self.unblock_owners(object);
         if let Some(dependents) = self.dependents.get(&object.uid) {
             self.suspects.extend(dependents.iter().cloned());
+        }
+    }
+
+    fn unblock_owners(&mut self, dependent: &Object) {
+        if self.blocked.is_empty() {
+            return;
+        }
+        for owner in &dependent.owners {
+            self.waiting.extend(self.blocked.remove(owner));
         }
     }
 
@@ -97,6 +114,7 @@ impl Store {
             writes += self.collect(&place, now);
         }
         for place in waiting {
+            self.owners.waiting.remove(&place);
             writes += self.advance_deletion(&place, now);
         }
         writes
@@ -136,24 +154,26 @@ impl Store {
             return 1 + dependents.len();
         }
         if !finalizers.contains(&FOREGROUND) {
-            self.owners.waiting.remove(place);
             return 0;
         }
         let mut writes = 0;
-        let mut blocked = false;
-        for dependent in &dependents {
-            let Some((resource, dependent)) = self.at(dependent) else { continue };
-            blocked |= blocks(&dependent, &object.uid);
+        let mut blocking = Vec::new();
+        for place in dependents {
+            let Some((resource, dependent)) = self.at(&place) else { continue };
             if !dependent.deleting {
                 self.delete_object(resource, &dependent, Propagation::Background, now);
                 writes += 1;
             }
+            if blocks(&dependent, &object.uid) {
+                blocking.push(place);
+            }
         }
-        if !blocked {
-            self.drop_finalizer(resource, &object, value, FOREGROUND);
-            writes += 1;
+        if blocking.iter().any(|place| self.at(place).is_some()) {
+            self.owners.blocked.insert(object.uid.clone(), place.clone());
+            return writes;
         }
-        writes
+        self.drop_finalizer(resource, &object, value, FOREGROUND);
+        writes + 1
     }
 
     fn drop_finalizer(&mut self, resource: &'static Resource, object: &Object, mut value: Value, finalizer: &str) {

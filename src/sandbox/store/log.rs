@@ -124,6 +124,7 @@ mod tests {
                 uid: "u".into(),
                 owners: Box::default(),
                 deleting: false,
+                finalizers: false,
                 bytes: Bytes::new(),
             })
         };

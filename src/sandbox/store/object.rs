@@ -25,6 +25,8 @@ pub struct Object {
     pub owners: Box<[Arc<str>]>,
     /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,
+    /// Whether anything must happen before a deletion takes effect: finalizers, in `metadata` or in the spec of a Namespace.
+    pub finalizers: bool,
     /// What GET answers.
     pub bytes: Bytes,
 }
@@ -40,6 +42,7 @@ impl Object {
             uid: metadata["uid"].as_str().unwrap_or_default().into(),
             owners: owners.iter().filter_map(|owner| owner["uid"].as_str()).map(Arc::from).collect(),
             deleting: metadata.get("deletionTimestamp").is_some_and(|at| !at.is_null()),
+            finalizers: [metadata, &value["spec"]].iter().any(|part| has_finalizers(part)),
             bytes: encode(resource, Some(revision), value),
         }
     }
@@ -62,6 +65,7 @@ impl Object {
             uid: self.uid.clone(),
             owners: self.owners.clone(),
             deleting: self.deleting,
+            finalizers: self.finalizers,
             bytes: bytes.into(),
         }
     }
@@ -75,6 +79,10 @@ impl Object {
     pub fn name(&self) -> &str {
         self.key.rsplit_once('/').map_or(&*self.key, |(_, name)| name)
     }
+}
+
+fn has_finalizers(part: &Value) -> bool {
+    part.get("finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty())
 }
 
 /// The key of an object.

@@ -36,7 +36,7 @@ impl Store {
         warnings.extend(admitted(call, Operation::Create, &mut object, None)?);
         let key: Arc<str> = key_of(&call.namespace, &name).into();
         if self.collection(resource).is_some_and(|collection| collection.get(&key).is_some()) {
-            return Err(name_taken(call, &name));
+            return Err(Refusal::already_exists(call.resource, &name));
         }
         self.check_quota(call, &name)?;
         let stored = if call.options.dry_run { None } else { self.put(resource, key.clone(), &object) };
@@ -61,21 +61,27 @@ impl Store {
             let why = "Invalid value: 0: must be specified for an update";
             return Err(Refusal::invalid_field(call.resource, &call.name, "metadata.resourceVersion", why));
         }
-        self.replace(call, &current, object, moment.now)
+        self.replace(call, &current, current.value(), object, moment.now)
     }
 
     pub(super) fn patch(&mut self, call: &Call, moment: &mut Moment<'_>) -> Result<Answer, Refusal> {
         let current = self.find(call)?;
-        let patched = patch::apply(call, &events::to_view(call.resource, current.value()))?;
+        let stored = current.value();
+        let patched = if events::is_view(call.resource) {
+            patch::apply(call, &events::to_view(call.resource, stored.clone()))?
+        } else {
+            patch::apply(call, &stored)?
+        };
         check_place(call, &patched)?;
-        self.replace(call, &current, patched, moment.now)
+        self.replace(call, &current, stored, patched, moment.now)
     }
 
-    /// Writes `new` over `current` if the rules allow, or answers `current` if nothing would change.
+    /// Writes `new` over `current` (whose tree is `old`) if the rules allow, or answers `current` if nothing would change.
     fn replace(
         &mut self,
         call: &Call,
         current: &Arc<Object>,
+        mut old: Value,
         mut new: Value,
         now: WallTime,
     ) -> Result<Answer, Refusal> {
@@ -83,7 +89,6 @@ impl Store {
         check_assumptions(call, current, &new)?;
         let mut warnings = decoded(call, &mut new)?;
         let mut new = events::to_stored(call.resource, new);
-        let mut old = current.value();
         metadata_mut(&mut old).remove("resourceVersion");
         let operation = if call.subresource == Subresource::Status {
             meta::on_status_update(resource, &old, &mut new);
@@ -258,10 +263,6 @@ fn check_lease(call: &Call, object: &Value) -> Result<(), Refusal> {
         }
         _ => Ok(()),
     }
-}
-
-fn name_taken(call: &Call, name: &str) -> Refusal {
-    Refusal::already_exists(call.resource, name)
 }
 
 /// Kinds whose PUT creates what is missing.
