@@ -21,5 +21,5 @@ pub use lanes::{Lane, Urgency};
 pub use limit::Concurrency;
 pub use metrics::{EventMetrics, ReflectorMetrics, RequestMetrics};
 pub use reflector::store::Store;
-pub use reflector::{Cached, Change, Reflector, ReflectorOptions, Sink};
+pub use reflector::{Cached, Change, Phase, Reflector, ReflectorHealth, ReflectorOptions, Sink};
 pub use stack::{Clients, Protocol, StackError, clients};

@@ -1,1 +1,113 @@
-//! The controllers: name, initialize, run.
+//! The controllers: which there are ([`REGISTRY`]), what they need ([`Deps`]), and how they run together ([`Manager`]).
+//!
+//! Invariants
+//! - A controller is a value. Clients, clocks, randomness and the end come in from outside, so the binary, the sandbox, tests
+//!   and benchmarks run the very same code.
+//! - Controllers know nothing of each other.
+//! - At the end nothing new is begun, steps in flight finish within the budget, and what was said is still written.
+
+mod cronjob;
+mod manager;
+mod registry;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use self::manager::{Manager, Setup};
+pub use self::registry::{Gate, REGISTRY, Registration};
+
+use crate::clock::Clock;
+use crate::cluster::{ApiClient, EventRecorder, ReflectorMetrics};
+use crate::engine;
+use crate::model::{Happening, ObjectKey, WallTime};
+use crate::schedule::Zone;
+use crate::telemetry::{ControllerMetrics, Health};
+use crate::workqueue::{self, RateLimiterConfig};
+
+/// What every controller gets.
+#[derive(Clone)]
+struct Deps {
+    /// For single requests.
+    api: ApiClient,
+    /// For lists and watches.
+    watches: kube::Client,
+    recorder: EventRecorder,
+    clock: Clock,
+    seed: u64,
+    metrics: Metrics,
+    health: Health,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+/// The metrics that controllers report to.
+#[derive(Clone)]
+struct Metrics {
+    controllers: ControllerMetrics,
+    engine: engine::Metrics,
+    queues: workqueue::Metrics,
+    reflectors: ReflectorMetrics,
+}
+
+/// How the controllers work.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Steps at a time of each controller (`--concurrent-cron-job-syncs`).
+    pub concurrent_syncs: usize,
+    /// Queues of each controller.
+    pub shards: usize,
+    /// Waits between attempts of a key.
+    pub rate_limiter: RateLimiterConfig,
+    /// The zone of schedules that name none (`--default-time-zone`).
+    pub local_zone: Zone,
+    /// How long steps in flight may take after the end was asked for.
+    pub shutdown_budget: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            concurrent_syncs: 128,
+            shards: 4,
+            rate_limiter: RateLimiterConfig::default(),
+            local_zone: Zone::UTC,
+            shutdown_budget: Duration::from_secs(25),
+        }
+    }
+}
+
+/// Hears in this process what is said to users; must not block.
+pub trait Observer: Send + Sync {
+    /// `controller` said `happening` of the CronJob `about` at `at`.
+    fn on_happening(&self, controller: &'static str, about: &ObjectKey, at: WallTime, happening: &Happening);
+}
+
+/// What a controller holds in memory; all zero once every object is gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Actors and queues.
+    pub engine: engine::Counts,
+    /// CronJobs in the cache.
+    pub cronjobs: usize,
+    /// Jobs in the cache.
+    pub jobs: usize,
+    /// Owners in the index of Jobs.
+    pub owners: usize,
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let engine::Counts { cells, queues } = self.engine;
+        write!(
+            f,
+            "{} CronJobs and {} Jobs of {} owners cached; {cells} actors; {} keys queued, {} in flight, {} delayed, {} backing off",
+            self.cronjobs,
+            self.jobs,
+            self.owners,
+            queues.queued,
+            queues.in_flight,
+            queues.delayed,
+            queues.limiter_records
+        )
+    }
+}

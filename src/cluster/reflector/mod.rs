@@ -206,6 +206,12 @@ impl<T: Cached, S: Sink<T>> Reflector<T, S> {
         }
     }
 
+    /// The same, filling `store`, which nobody else may fill: for a sink that must know the store beforehand.
+    pub fn filling(mut self, store: Store<T>) -> Self {
+        self.store = store;
+        self
+    }
+
     /// The store that this reflector fills.
     pub fn store(&self) -> Store<T> {
         self.store.clone()

@@ -34,6 +34,8 @@ struct State<T> {
     children: FxHashMap<Uid, SmallVec<[Arc<T>; 2]>>,
     /// Number of the list that is being, or was last, taken in.
     list: u32,
+    /// Everything up to this resource version is shown; set after it is.
+    version: Option<Box<str>>,
 }
 
 struct Entry<T> {
@@ -69,7 +71,7 @@ impl<T> fmt::Debug for Store<T> {
 
 impl<T> Default for Store<T> {
     fn default() -> Self {
-        let state = State { objects: BTreeMap::new(), children: FxHashMap::default(), list: 0 };
+        let state = State { objects: BTreeMap::new(), children: FxHashMap::default(), list: 0, version: None };
         Self { shared: Arc::new(Shared { state: RwLock::new(state), synced: watch::Sender::new(false) }) }
     }
 }
@@ -114,6 +116,15 @@ impl<T> Store<T> {
     /// All objects, sorted by namespace and name.
     pub fn list(&self) -> Vec<Arc<T>> {
         self.read().objects.values().map(|entry| entry.object.clone()).collect()
+    }
+
+    /// The resource version up to which everything is shown; `None` before the first full list.
+    pub fn version(&self) -> Option<Box<str>> {
+        self.read().version.clone()
+    }
+
+    pub(crate) fn set_version(&self, version: &str) {
+        self.write().version = Some(version.into());
     }
 
     pub(crate) fn set_synced(&self, synced: bool) {

@@ -44,12 +44,18 @@ impl<T: Cached, S: Sink<T>> Reflector<T, S> {
         for last in self.store.end_list() {
             self.tell(Change::Deleted { last });
         }
-        self.version = Some(version);
+        self.advance(version);
         if !self.store.has_synced() {
             self.store.set_synced(true);
             self.sink.on_change(Change::Synced);
             tracing::info!(resource = %self.options.resource, objects = self.store.len(), "cache synced");
         }
+    }
+
+    /// Everything up to `version` is in the store: watches may resume there.
+    pub(super) fn advance(&mut self, version: String) {
+        self.store.set_version(&version);
+        self.version = Some(version);
     }
 
     /// The kind is not there: neither are its objects.

@@ -127,7 +127,7 @@ impl<T: Cached, S: Sink<T>> Reflector<T, S> {
             other => return Err(Trouble::Anew(format!("unknown type of frame: {other}"))),
         };
         if !listing && let Some(version) = version.filter(|v| !v.is_empty()) {
-            self.version = Some(version);
+            self.advance(version);
         }
         Ok(Seen::Object)
     }

@@ -1,0 +1,148 @@
+//! The actor of one CronJob: its memory between steps, and the loop that drives a step.
+
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+
+use super::calls::Calls;
+use super::voice::{Voice, invalid_by};
+use crate::clock::Clock;
+use crate::cluster::Store;
+use crate::engine::{Kind, Next, Retry, StepContext, Wake, stable_hash};
+use crate::model::{CronJob, Job, ObjectKey, WallTime};
+use crate::reconcile::{self, Answer, Call, Memory, Outcome, Settings, Step, StepError, WAKE_DELAY};
+use crate::telemetry::InvalidReason;
+
+/// All CronJobs of one API, as the engine sees them.
+pub(super) struct CronJobs {
+    settings: Settings,
+    cronjobs: Store<CronJob>,
+    jobs: Store<Job>,
+    calls: Calls,
+    voice: Voice,
+    clock: Clock,
+}
+
+/// News about a CronJob or one of its Jobs.
+pub(super) struct News {
+    /// Schedule or zone changed, seen at this instant.
+    pub(super) edited: Option<WallTime>,
+    /// When a step is wanted for it.
+    pub(super) wake: Wake,
+}
+
+/// What an actor knows by itself.
+#[derive(Default)]
+pub(super) struct Actor {
+    memory: Memory,
+    /// Under which reason this CronJob is counted as one that cannot run.
+    invalid: Option<InvalidReason>,
+}
+
+impl CronJobs {
+    pub(super) fn new(
+        settings: Settings,
+        cronjobs: Store<CronJob>,
+        jobs: Store<Job>,
+        calls: Calls,
+        voice: Voice,
+        clock: Clock,
+    ) -> Self {
+        Self { settings, cronjobs, jobs, calls, voice, clock }
+    }
+
+    /// Drives one step of `cronjob` to its end, saying what there is to say as it comes. Also why the CronJob cannot run, if so.
+    async fn drive(
+        &self,
+        cronjob: &Arc<CronJob>,
+        memory: &mut Memory,
+        now: WallTime,
+    ) -> (Outcome, Option<InvalidReason>) {
+        let mut step = Step::begin(self.settings, cronjob.clone(), &self.jobs, memory, now);
+        let (mut answer, mut invalid) = (None, None);
+        loop {
+            let next = step.advance(answer.take());
+            let happenings = match &next {
+                reconcile::Next::Call(_) => step.take_happenings(),
+                reconcile::Next::Done(outcome) => outcome.happenings.clone(),
+            };
+            invalid = happenings.iter().find_map(invalid_by).or(invalid);
+            self.voice.say_all(cronjob, &happenings);
+            match next {
+                reconcile::Next::Call(call) => {
+                    let pending = step.pending_run();
+                    let reply = self.calls.perform(&cronjob.key.namespace, pending, &call).await;
+                    self.note_start(&call, &reply);
+                    answer = Some(reply);
+                }
+                reconcile::Next::Done(outcome) => return (*outcome, invalid),
+            }
+        }
+    }
+
+    /// Records how long after its due instant a Job was there.
+    fn note_start(&self, call: &Call, reply: &Answer) {
+        if let (Call::CreateJob { at, .. }, Answer::Job(Ok(_))) = (call, reply) {
+            let lag = self.clock.wall().signed_duration_since(*at);
+            self.voice.metrics().lag(lag.max(TimeDelta::zero()).to_std().unwrap_or_default());
+        }
+    }
+}
+
+impl Kind for CronJobs {
+    type Key = ObjectKey;
+    type Message = News;
+    /// When schedule or zone were last seen to change.
+    type Mailbox = Option<WallTime>;
+    type Mail = Option<WallTime>;
+    type State = Actor;
+
+    fn tenant(key: &ObjectKey) -> u64 {
+        stable_hash(&*key.namespace)
+    }
+
+    fn fold(&self, _key: &ObjectKey, edited: &mut Option<WallTime>, news: News, _now: WallTime) -> Wake {
+        *edited = (*edited).max(news.edited);
+        news.wake
+    }
+
+    fn collect(&self, _key: &ObjectKey, edited: &Option<WallTime>) -> Option<WallTime> {
+        *edited
+    }
+
+    fn open(&self, _key: &ObjectKey) -> Actor {
+        Actor::default()
+    }
+
+    async fn step(&self, key: &ObjectKey, actor: &mut Actor, edited: Option<WallTime>, context: &StepContext) -> Next {
+        let Some(cronjob) = self.cronjobs.get(key) else {
+            self.voice.metrics().validity_changed(actor.invalid.take(), None);
+            return Next::gone();
+        };
+        if let Some(edited) = edited {
+            actor.memory.raise_floor(edited);
+        }
+        let (outcome, invalid) = self.drive(&cronjob, &mut actor.memory, context.now).await;
+        self.voice.metrics().validity_changed(actor.invalid, invalid);
+        actor.invalid = invalid;
+        self.voice.report(&cronjob, &outcome);
+        next_of(&outcome)
+    }
+}
+
+/// What the engine is told: the wake-up for the next due instant always, and how to go on after an error.
+fn next_of(outcome: &Outcome) -> Next {
+    let due = outcome.next_due.and_then(|due| due.checked_add_signed(WAKE_DELAY));
+    let Some(error) = &outcome.error else { return Next::done(due) };
+    match error.retry {
+        // Only an edit helps, and an edit wakes by itself.
+        reconcile::Retry::NextEdit => Next::done(due),
+        reconcile::Retry::NextDue => Next::failed(Retry::AtNextDue, due),
+        reconcile::Retry::Conflict => Next::failed(Retry::Conflict, due),
+        reconcile::Retry::BackOff => Next::failed(back_off(error), due),
+    }
+}
+
+fn back_off(error: &StepError) -> Retry {
+    error.retry_after.map_or(Retry::Backoff, Retry::After)
+}

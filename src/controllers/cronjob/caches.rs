@@ -1,0 +1,114 @@
+//! The caches of CronJobs and Jobs, and how their changes reach the actors.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use super::actor::{CronJobs, News};
+use super::voice::Voice;
+use crate::api::{DecodeError, decode_cronjob, decode_job, wire};
+use crate::cluster::{Change, Reflector, ReflectorOptions, Sink, Store};
+use crate::controllers::Deps;
+use crate::engine::{Supervisor, Wake};
+use crate::model::{CronJob, Job, ObjectKey, Uid, WallTime};
+use crate::reconcile::{
+    JobCache, Operation, Reaction, Settings, on_cronjob_added, on_cronjob_deleted, on_cronjob_updated, on_job_added,
+    on_job_deleted, on_job_updated,
+};
+
+impl JobCache for Store<Job> {
+    fn children(&self, owner: &Uid) -> Vec<Arc<Job>> {
+        Self::children(self, owner)
+    }
+
+    fn get(&self, key: &ObjectKey) -> Option<Arc<Job>> {
+        Self::get(self, key)
+    }
+
+    fn version(&self) -> Option<Box<str>> {
+        Self::version(self)
+    }
+}
+
+/// What both caches' changes have in common: whom they concern, and where they go.
+#[derive(Clone)]
+pub(super) struct Feed {
+    pub(super) settings: Settings,
+    pub(super) supervisor: Supervisor<CronJobs>,
+    pub(super) voice: Voice,
+    pub(super) cronjobs: Store<CronJob>,
+    pub(super) jobs: Store<Job>,
+}
+
+impl Feed {
+    /// The reflector of CronJobs; its changes go to this feed.
+    pub(super) fn cronjob_reflector(&self, deps: &Deps) -> Reflector<CronJob, impl Sink<CronJob> + use<>> {
+        let (flavor, feed, clock) = (self.settings.flavor, self.clone(), deps.clock.clone());
+        let resource = format!("cronjobs.{}", wire(flavor).group);
+        let options = ReflectorOptions::new(wire(flavor).cronjobs_path(None), resource, deps.seed);
+        let decode = move |raw: &RawValue| -> Result<CronJob, DecodeError> { decode_cronjob(flavor, raw.get()) };
+        let sink = move |change| feed.on_cronjob(change, clock.wall());
+        Reflector::new(deps.watches.clone(), deps.clock.clone(), options, decode, sink, &deps.metrics.reflectors)
+            .filling(self.cronjobs.clone())
+    }
+
+    /// The reflector of Jobs; its changes go to this feed.
+    pub(super) fn job_reflector(&self, deps: &Deps) -> Reflector<Job, impl Sink<Job> + use<>> {
+        let (flavor, feed) = (self.settings.flavor, self.clone());
+        let options = ReflectorOptions::new(
+            wire(flavor).jobs_path(None),
+            wire(flavor).jobs_resource,
+            deps.seed.wrapping_add(1),
+        );
+        let decode = move |raw: &RawValue| -> Result<Job, DecodeError> { decode_job(flavor, raw.get()) };
+        let sink = move |change| feed.on_job(change);
+        Reflector::new(deps.watches.clone(), deps.clock.clone(), options, decode, sink, &deps.metrics.reflectors)
+            .filling(self.jobs.clone())
+    }
+
+    fn on_cronjob(&self, change: Change<CronJob>, now: WallTime) {
+        let (about, reaction, initial) = match change {
+            Change::Synced => return,
+            Change::Applied { old: None, new, initial } => (new.clone(), on_cronjob_added(&new), initial),
+            Change::Applied { old: Some(old), new, initial } => {
+                (new.clone(), on_cronjob_updated(self.settings, &old, &new, now), initial)
+            }
+            Change::Deleted { last } => (last.clone(), on_cronjob_deleted(&last), false),
+        };
+        self.voice.say_all(&about, &reaction.happenings);
+        self.wake(&about.key, &reaction, initial);
+    }
+
+    fn on_job(&self, change: Change<Job>) {
+        let flavor = self.settings.flavor;
+        let owners = |key: &ObjectKey| self.cronjobs.get(key).map(|cronjob| cronjob.uid.clone());
+        let (key, reaction, initial) = match change {
+            Change::Synced => return,
+            Change::Applied { old: None, new, initial } => {
+                (new.key.clone(), on_job_added(flavor, &new, &owners), initial)
+            }
+            Change::Applied { old: Some(old), new, initial } => {
+                (new.key.clone(), on_job_updated(flavor, &old, &new, &owners), initial)
+            }
+            Change::Deleted { last } => (last.key.clone(), on_job_deleted(flavor, &last, &owners), false),
+        };
+        self.wake(&key, &reaction, initial);
+    }
+
+    /// Hands a reaction to the actors. `about` is the object that changed: an edit that asks for no step must still be known
+    /// to its actor.
+    fn wake(&self, about: &ObjectKey, reaction: &Reaction, initial: bool) {
+        let edited = reaction.edited;
+        if reaction.operations.is_empty() && edited.is_some() {
+            self.supervisor.send(about.clone(), News { edited, wake: Wake::Nothing });
+        }
+        for operation in &reaction.operations {
+            let (key, wake) = match operation {
+                Operation::Add(key) if initial => (key, Wake::Listed),
+                Operation::Add(key) => (key, Wake::Now),
+                Operation::AddAfter(key, delay) => (key, Wake::After(*delay)),
+            };
+            self.supervisor.send(key.clone(), News { edited, wake });
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Sends what a step asks for and turns the answers into what the step expects. Nothing is decided here.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{Method, Request};
+
+use crate::api::{DecodeError, decode_cronjob, decode_job, delete_body, job_body, status_patch, wire};
+use crate::cluster::{ApiClient, Lane, Urgency};
+use crate::model::{ApiFailure, CronJob, Flavor, Job, ObjectKey, WallTime};
+use crate::reconcile::{Answer, Call};
+
+const JSON: &str = "application/json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+
+/// The requests of one CronJob's steps.
+#[derive(Clone)]
+pub(super) struct Calls {
+    api: ApiClient,
+    flavor: Flavor,
+}
+
+impl Calls {
+    pub(super) fn new(api: ApiClient, flavor: Flavor) -> Self {
+        Self { api, flavor }
+    }
+
+    /// Sends one call. `pending` is the due instant for which this step may still create a Job: until then its requests travel
+    /// as urgently as that creation.
+    pub(super) async fn perform(&self, tenant: &Arc<str>, pending: Option<WallTime>, call: &Call) -> Answer {
+        let lane = if pending.is_some() { Lane::Create } else { own_lane(call) };
+        let urgency = Urgency { lane, due: pending, tenant: tenant.clone() };
+        let sent = async |request| match request {
+            Ok(request) => self.api.send(urgency, request).await,
+            Err(failure) => Err(failure),
+        };
+        match call {
+            Call::GetCronJob { key } => Answer::CronJob(sent(self.get_cronjob(key)).await.and_then(|b| self.cronjob(&b))),
+            Call::GetJob { key } => Answer::Job(sent(self.get_job(key)).await.and_then(|b| self.job(&b))),
+            Call::CreateJob { cronjob, at, offset_s, .. } => {
+                Answer::Job(sent(self.create_job(cronjob, *at, *offset_s)).await.and_then(|b| self.job(&b)))
+            }
+            Call::DeleteJob { key } => Answer::Deleted(sent(self.delete_job(key)).await.map(drop)),
+            Call::PatchStatus { base, status } => {
+                let body = status_patch(&base.status, status, &base.resource_version);
+                let path = wire(self.flavor).cronjob_status_path(&base.key.namespace, &base.key.name);
+                let request = request(Method::PATCH, path, MERGE_PATCH, body);
+                Answer::CronJob(sent(request).await.and_then(|b| self.cronjob(&b)))
+            }
+        }
+    }
+
+    fn get_cronjob(&self, key: &ObjectKey) -> Result<Request<Vec<u8>>, ApiFailure> {
+        request(Method::GET, wire(self.flavor).cronjob_path(&key.namespace, &key.name), JSON, Vec::new())
+    }
+
+    fn get_job(&self, key: &ObjectKey) -> Result<Request<Vec<u8>>, ApiFailure> {
+        request(Method::GET, wire(self.flavor).job_path(&key.namespace, &key.name), JSON, Vec::new())
+    }
+
+    fn delete_job(&self, key: &ObjectKey) -> Result<Request<Vec<u8>>, ApiFailure> {
+        let path = wire(self.flavor).job_path(&key.namespace, &key.name);
+        request(Method::DELETE, path, JSON, delete_body(self.flavor).unwrap_or_default())
+    }
+
+    fn create_job(&self, cronjob: &CronJob, at: WallTime, offset_s: i32) -> Result<Request<Vec<u8>>, ApiFailure> {
+        let path = wire(self.flavor).jobs_path(Some(&cronjob.key.namespace));
+        request(Method::POST, path, JSON, job_body(self.flavor, cronjob, at, offset_s))
+    }
+
+    fn cronjob(&self, body: &Bytes) -> Result<Arc<CronJob>, ApiFailure> {
+        readable(body, |text| decode_cronjob(self.flavor, text)).map(Arc::new)
+    }
+
+    fn job(&self, body: &Bytes) -> Result<Arc<Job>, ApiFailure> {
+        readable(body, |text| decode_job(self.flavor, text)).map(Arc::new)
+    }
+}
+
+/// The lane of a call that no creation waits for.
+fn own_lane(call: &Call) -> Lane {
+    match call {
+        Call::CreateJob { .. } => Lane::Create,
+        Call::PatchStatus { .. } => Lane::Status,
+        Call::DeleteJob { .. } => Lane::Delete,
+        Call::GetCronJob { .. } | Call::GetJob { .. } => Lane::Read,
+    }
+}
+
+fn request(method: Method, path: String, content: &'static str, body: Vec<u8>) -> Result<Request<Vec<u8>>, ApiFailure> {
+    let builder = Request::builder().method(method).uri(path);
+    let builder = if body.is_empty() { builder } else { builder.header(CONTENT_TYPE, content) };
+    builder.body(body).map_err(|error| unusable(format!("cannot make a request: {error}")))
+}
+
+/// Decodes a good answer. One that cannot be read leaves open what the server did, like no answer at all.
+fn readable<T>(body: &Bytes, decode: impl FnOnce(&str) -> Result<T, DecodeError>) -> Result<T, ApiFailure> {
+    let text = std::str::from_utf8(body).map_err(|error| unusable(format!("the answer is not UTF-8: {error}")))?;
+    decode(text).map_err(|error| unusable(format!("the answer cannot be read: {error}")))
+}
+
+fn unusable(message: String) -> ApiFailure {
+    ApiFailure { message: message.into(), ..ApiFailure::default() }
+}

@@ -1,0 +1,117 @@
+//! Everything a CronJob controller says: events, metrics, log lines, and whoever observes it in this process.
+
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+
+use crate::api::wire;
+use crate::clock::Clock;
+use crate::cluster::EventRecorder;
+use crate::controllers::{Deps, Observer, Registration};
+use crate::model::{CronJob, Flavor, Happening, ObjectReference};
+use crate::reconcile::{self, Outcome};
+use crate::schedule::MissedCount;
+use crate::telemetry::{CronMetrics, InvalidReason, RunResult};
+
+/// Speaks for one controller. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Voice {
+    controller: &'static str,
+    flavor: Flavor,
+    recorder: EventRecorder,
+    metrics: CronMetrics,
+    clock: Clock,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+impl Voice {
+    pub(super) fn new(registration: &Registration, deps: &Deps) -> Self {
+        Self {
+            controller: registration.name,
+            flavor: registration.flavor,
+            recorder: deps.recorder.clone(),
+            metrics: deps.metrics.controllers.cron(registration.name),
+            clock: deps.clock.clone(),
+            observer: deps.observer.clone(),
+        }
+    }
+
+    pub(super) fn metrics(&self) -> &CronMetrics {
+        &self.metrics
+    }
+
+    /// Tells what happened to a CronJob.
+    pub(super) fn say_all(&self, cronjob: &CronJob, happenings: &[Happening]) {
+        for happening in happenings {
+            tracing::debug!(
+                controller = self.controller,
+                cronjob = %cronjob.key,
+                reason = happening.reason,
+                message = happening.message,
+                "event"
+            );
+            if let Some(observer) = &self.observer {
+                observer.on_happening(self.controller, &cronjob.key, self.clock.wall(), happening);
+            }
+            self.recorder.record(self.component(), self.reference(cronjob), happening.clone());
+        }
+    }
+
+    /// Counts what a step came to.
+    pub(super) fn report(&self, cronjob: &CronJob, outcome: &Outcome) {
+        if let Some(error) = &outcome.error {
+            tracing::warn!(controller = self.controller, cronjob = %cronjob.key, %error, retry = ?error.retry, "step failed");
+        }
+        for result in &outcome.results {
+            self.metrics.run(label_of(*result));
+        }
+        match outcome.missed {
+            Some(MissedCount::Exactly(count)) => self.metrics.missed(count),
+            Some(MissedCount::More) => self.metrics.missed(101),
+            None => {}
+        }
+        if let Some(skew_s) = outcome.skew_s {
+            self.metrics.creation_skew(TimeDelta::try_seconds(skew_s).unwrap_or(TimeDelta::MAX));
+        }
+    }
+
+    /// `source.component` of the peer's events.
+    fn component(&self) -> &'static str {
+        match self.flavor {
+            Flavor::Kubernetes => "cronjob-controller",
+            Flavor::Volcano => "vc-controller-manager",
+        }
+    }
+
+    fn reference(&self, cronjob: &CronJob) -> ObjectReference {
+        ObjectReference {
+            kind: "CronJob".into(),
+            api_version: wire(self.flavor).api_version.into(),
+            namespace: (&*cronjob.key.namespace).into(),
+            name: (&*cronjob.key.name).into(),
+            uid: cronjob.uid.clone(),
+            resource_version: cronjob.resource_version.clone(),
+            field_path: Box::default(),
+        }
+    }
+}
+
+/// Whether an event says that its CronJob cannot run, and why.
+pub(super) fn invalid_by(happening: &Happening) -> Option<InvalidReason> {
+    match happening.reason {
+        "UnknownTimeZone" | "InvalidTimeZone" => Some(InvalidReason::TimeZone),
+        "UnparseableSchedule" | "InvalidSchedule" => Some(InvalidReason::Schedule),
+        _ => None,
+    }
+}
+
+fn label_of(result: reconcile::RunResult) -> RunResult {
+    match result {
+        reconcile::RunResult::Created => RunResult::Created,
+        reconcile::RunResult::SkippedForbid => RunResult::SkippedForbid,
+        reconcile::RunResult::Replaced => RunResult::Replaced,
+        reconcile::RunResult::MissedDeadline => RunResult::MissedDeadline,
+        reconcile::RunResult::AlreadyExists => RunResult::AlreadyExists,
+        reconcile::RunResult::Failed => RunResult::Failed,
+    }
+}

@@ -1,0 +1,251 @@
+//! A world for tests: the sandbox's API server and the production controllers on one paused runtime.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use cronjob_controller::clock::Clock;
+use cronjob_controller::cluster::{ApiClientOptions, Clients};
+use cronjob_controller::controllers::{Counts, Manager, Observer, Options, REGISTRY, Setup};
+use cronjob_controller::model::{Happening, ObjectKey, WallTime};
+use cronjob_controller::sandbox::resources::{Resource, find};
+use cronjob_controller::sandbox::{self, Sandbox};
+use cronjob_controller::telemetry::{Health, Registry};
+use http::{Method, Request};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// An instant from its RFC 3339 text.
+pub fn at(text: &str) -> WallTime {
+    text.parse::<DateTime<Utc>>().unwrap()
+}
+
+pub fn cronjobs() -> &'static Resource {
+    find("batch", "v1", "cronjobs").unwrap()
+}
+
+pub fn jobs() -> &'static Resource {
+    find("batch", "v1", "jobs").unwrap()
+}
+
+pub fn volcano_cronjobs() -> &'static Resource {
+    find("batch.volcano.sh", "v1alpha1", "cronjobs").unwrap()
+}
+
+pub fn volcano_jobs() -> &'static Resource {
+    find("batch.volcano.sh", "v1alpha1", "jobs").unwrap()
+}
+
+/// One thing that a controller said.
+#[derive(Clone, Debug)]
+pub struct Said {
+    pub at: WallTime,
+    pub about: ObjectKey,
+    pub reason: &'static str,
+    pub message: String,
+}
+
+#[derive(Clone, Default)]
+struct Ear(Arc<Mutex<Vec<Said>>>);
+
+impl Observer for Ear {
+    fn on_happening(&self, _controller: &'static str, about: &ObjectKey, at: WallTime, happening: &Happening) {
+        let said =
+            Said { at, about: about.clone(), reason: happening.reason, message: happening.message.clone() };
+        self.0.lock().unwrap().push(said);
+    }
+}
+
+/// The server, which outlives controllers, and the controllers that run now.
+pub struct World {
+    pub sandbox: Sandbox,
+    pub clock: Clock,
+    ear: Ear,
+    background: CancellationToken,
+    tasks: TaskTracker,
+    running: Option<Running>,
+}
+
+struct Running {
+    stop: CancellationToken,
+    task: tokio::task::JoinHandle<()>,
+    counter: Box<dyn Fn() -> Vec<Counts> + Send + Sync>,
+}
+
+impl World {
+    /// A server whose clock starts at `start`; no controllers yet.
+    pub fn new(start: &str) -> Self {
+        let clock = Clock::starting_at(at(start));
+        let sandbox = Sandbox::new(clock.clone(), 7, sandbox::Options::default());
+        let (background, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let (server, cancel) = (sandbox.clone(), background.clone());
+        tasks.spawn(async move { server.run_background(cancel).await });
+        Self { sandbox, clock, ear: Ear::default(), background, tasks, running: None }
+    }
+
+    /// Starts the controllers.
+    pub fn start(&mut self) {
+        let client = self.sandbox.client();
+        let setup = Setup {
+            clients: Clients { requests: client.clone(), watches: client, host: "sandbox".into() },
+            client_options: ApiClientOptions::default(),
+            clock: self.clock.clone(),
+            seed: 11,
+            registry: Registry::new(),
+            health: Health::default(),
+            observer: Some(Arc::new(self.ear.clone())),
+        };
+        let controllers: Vec<_> = REGISTRY.iter().collect();
+        let manager = Manager::new(setup, Options::default(), &controllers);
+        let counter = Box::new(manager.counter());
+        let stop = CancellationToken::new();
+        let task = self.tasks.spawn(manager.run(stop.clone()));
+        self.running = Some(Running { stop, task, counter });
+    }
+
+    /// Ends the controllers gracefully.
+    pub async fn stop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.stop.cancel();
+            running.task.await.unwrap();
+        }
+    }
+
+    /// Kills the controllers in the middle of whatever they do.
+    pub async fn kill(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.task.abort();
+            let _killed = running.task.await;
+        }
+    }
+
+    /// Lets time pass.
+    pub async fn pass(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
+    /// Lets time pass until the wall clock shows `until`.
+    pub async fn pass_until(&self, until: &str) {
+        tokio::time::sleep(self.clock.until(at(until))).await;
+    }
+
+    /// What each controller holds in memory.
+    pub fn counts(&self) -> Vec<Counts> {
+        self.running.as_ref().map(|running| (running.counter)()).unwrap_or_default()
+    }
+
+    /// Everything said so far about the CronJob `name`.
+    pub fn said(&self, name: &str) -> Vec<Said> {
+        self.ear.0.lock().unwrap().iter().filter(|said| &*said.about.name == name).cloned().collect()
+    }
+
+    /// How often `reason` was said of the CronJob `name`.
+    pub fn times_said(&self, name: &str, reason: &str) -> usize {
+        self.said(name).iter().filter(|said| said.reason == reason).count()
+    }
+
+    /// Sends one request as a user would; the body of the answer, or the Status it was refused with.
+    pub async fn request(&self, method: Method, path: &str, body: &Value) -> Result<Value, Value> {
+        let content = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let bytes = if body.is_null() { Vec::new() } else { serde_json::to_vec(body).unwrap() };
+        let request = Request::builder().method(method).uri(path).header("content-type", content).body(bytes).unwrap();
+        let response = self.sandbox.client().send(request.map(kube::client::Body::from)).await.unwrap();
+        let ok = response.status().is_success();
+        let bytes = response.into_body().collect_bytes().await.unwrap();
+        let value: Value = serde_json::from_slice(&bytes).unwrap();
+        if ok { Ok(value) } else { Err(value) }
+    }
+
+    pub async fn create(&self, object: &Value) {
+        let path = collection_of(object);
+        self.request(Method::POST, &path, object).await.unwrap_or_else(|status| panic!("{status:#}"));
+    }
+
+    pub async fn patch(&self, resource: &Resource, namespace: &str, name: &str, patch: &Value) {
+        let path = format!("{}/{name}", path_of(resource, namespace));
+        self.request(Method::PATCH, &path, patch).await.unwrap_or_else(|status| panic!("{status:#}"));
+    }
+
+    pub async fn delete(&self, resource: &Resource, namespace: &str, name: &str) {
+        let path = format!("{}/{name}", path_of(resource, namespace));
+        let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"});
+        self.request(Method::DELETE, &path, &options).await.unwrap_or_else(|status| panic!("{status:#}"));
+    }
+
+    /// Marks a Job as finished, as its controller would.
+    pub async fn finish(&self, namespace: &str, name: &str, condition: &str) {
+        let now = self.clock.wall().to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+        let status = json!({"status": {
+            "startTime": now, "completionTime": if condition == "Complete" { json!(now) } else { Value::Null },
+            "conditions": [{"type": condition, "status": "True", "lastTransitionTime": now}],
+        }});
+        let path = format!("{}/{name}/status", path_of(jobs(), namespace));
+        self.request(Method::PATCH, &path, &status).await.unwrap_or_else(|status| panic!("{status:#}"));
+    }
+
+    /// All objects of a kind, in order of names.
+    pub async fn list(&self, resource: &Resource) -> Vec<Value> {
+        let path = format!("/apis/{}/{}", resource.api_version(), resource.plural);
+        let mut list = self.request(Method::GET, &path, &Value::Null).await.unwrap();
+        list["items"].as_array_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Names of the Jobs that stand now and belong to the CronJob `owner`.
+    pub async fn job_names(&self, resource: &Resource, owner: &str) -> Vec<String> {
+        let all = self.list(resource).await;
+        let own = all.iter().filter(|job| job["metadata"]["ownerReferences"][0]["name"] == owner);
+        own.map(|job| job["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    pub fn status(&self, resource: &Resource, namespace: &str, name: &str) -> Value {
+        self.sandbox.get(resource, namespace, name).map(|object| object["status"].clone()).unwrap_or_default()
+    }
+
+    /// Ends everything.
+    pub async fn end(mut self) {
+        self.stop().await;
+        self.background.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+fn path_of(resource: &Resource, namespace: &str) -> String {
+    format!("/apis/{}/namespaces/{namespace}/{}", resource.api_version(), resource.plural)
+}
+
+/// Where an object is POSTed.
+fn collection_of(object: &Value) -> String {
+    let plural = format!("{}s", object["kind"].as_str().unwrap().to_lowercase());
+    let api_version = object["apiVersion"].as_str().unwrap();
+    match api_version {
+        "v1" => format!("/api/v1/{plural}"),
+        _ => {
+            let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
+            format!("/apis/{api_version}/namespaces/{namespace}/{plural}")
+        }
+    }
+}
+
+/// A CronJob of batch/v1 in `default`; `spec` is laid over a minimal one.
+pub fn cronjob(name: &str, schedule: &str, spec: Value) -> Value {
+    let template = json!({"spec": {"template": {"spec": {
+        "restartPolicy": "Never", "containers": [{"name": "c", "image": "registry.example.com/c:1"}],
+    }}}});
+    with_spec("batch/v1", name, json!({"schedule": schedule, "jobTemplate": template}), spec)
+}
+
+/// A CronJob of batch.volcano.sh/v1alpha1 in `default`.
+pub fn volcano_cronjob(name: &str, schedule: &str, spec: Value) -> Value {
+    let pod = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "registry.example.com/c:1"}]}});
+    let template = json!({"spec": {"minAvailable": 1, "tasks": [{"name": "t", "replicas": 1, "template": pod}]}});
+    with_spec("batch.volcano.sh/v1alpha1", name, json!({"schedule": schedule, "jobTemplate": template}), spec)
+}
+
+fn with_spec(api_version: &str, name: &str, mut base: Value, over: Value) -> Value {
+    for (field, value) in over.as_object().cloned().unwrap_or_default() {
+        base[field] = value;
+    }
+    json!({"apiVersion": api_version, "kind": "CronJob", "metadata": {"namespace": "default", "name": name}, "spec": base})
+}
