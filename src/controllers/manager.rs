@@ -49,8 +49,7 @@ impl Manager {
         let requests = registry.register(RequestMetrics::register);
         let api = ApiClient::new(clients.requests, clock.clone(), client_options, requests);
         let event_metrics = registry.register(EventMetrics::register);
-        let (recorder, events) =
-            event_recorder(api.clone(), clock.clone(), EventOptions::new(seed), event_metrics);
+        let (recorder, events) = event_recorder(api.clone(), clock.clone(), EventOptions::new(seed), event_metrics);
         let metrics = Metrics {
             controllers: ControllerMetrics::register(&registry),
             engine: registry.register(engine::Metrics::register),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::world::{World, at, cronjob, cronjobs, jobs, volcano_cronjob, volcano_jobs, volcano_cronjobs};
+use crate::world::{World, at, cronjob, cronjobs, jobs, volcano_cronjob, volcano_cronjobs, volcano_jobs};
 
 #[tokio::test(start_paused = true)]
 async fn a_cronjob_of_each_api_starts_a_job_at_each_due_instant() {

@@ -1,4 +1,6 @@
 //! The controllers against the API server in the process, under virtual time.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod basics;
 mod world;

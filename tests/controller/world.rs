@@ -17,33 +17,33 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// An instant from its RFC 3339 text.
-pub fn at(text: &str) -> WallTime {
+pub(crate) fn at(text: &str) -> WallTime {
     text.parse::<DateTime<Utc>>().unwrap()
 }
 
-pub fn cronjobs() -> &'static Resource {
+pub(crate) fn cronjobs() -> &'static Resource {
     find("batch", "v1", "cronjobs").unwrap()
 }
 
-pub fn jobs() -> &'static Resource {
+pub(crate) fn jobs() -> &'static Resource {
     find("batch", "v1", "jobs").unwrap()
 }
 
-pub fn volcano_cronjobs() -> &'static Resource {
+pub(crate) fn volcano_cronjobs() -> &'static Resource {
     find("batch.volcano.sh", "v1alpha1", "cronjobs").unwrap()
 }
 
-pub fn volcano_jobs() -> &'static Resource {
+pub(crate) fn volcano_jobs() -> &'static Resource {
     find("batch.volcano.sh", "v1alpha1", "jobs").unwrap()
 }
 
 /// One thing that a controller said.
 #[derive(Clone, Debug)]
-pub struct Said {
-    pub at: WallTime,
-    pub about: ObjectKey,
-    pub reason: &'static str,
-    pub message: String,
+pub(crate) struct Said {
+    pub(crate) at: WallTime,
+    pub(crate) about: ObjectKey,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
 }
 
 #[derive(Clone, Default)]
@@ -51,16 +51,15 @@ struct Ear(Arc<Mutex<Vec<Said>>>);
 
 impl Observer for Ear {
     fn on_happening(&self, _controller: &'static str, about: &ObjectKey, at: WallTime, happening: &Happening) {
-        let said =
-            Said { at, about: about.clone(), reason: happening.reason, message: happening.message.clone() };
+        let said = Said { at, about: about.clone(), reason: happening.reason, message: happening.message.clone() };
         self.0.lock().unwrap().push(said);
     }
 }
 
 /// The server, which outlives controllers, and the controllers that run now.
-pub struct World {
-    pub sandbox: Sandbox,
-    pub clock: Clock,
+pub(crate) struct World {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) clock: Clock,
     ear: Ear,
     background: CancellationToken,
     tasks: TaskTracker,
@@ -75,7 +74,7 @@ struct Running {
 
 impl World {
     /// A server whose clock starts at `start`; no controllers yet.
-    pub fn new(start: &str) -> Self {
+    pub(crate) fn new(start: &str) -> Self {
         let clock = Clock::starting_at(at(start));
         let sandbox = Sandbox::new(clock.clone(), 7, sandbox::Options::default());
         let (background, tasks) = (CancellationToken::new(), TaskTracker::new());
@@ -85,7 +84,7 @@ impl World {
     }
 
     /// Starts the controllers.
-    pub fn start(&mut self) {
+    pub(crate) fn start(&mut self) {
         let client = self.sandbox.client();
         let setup = Setup {
             clients: Clients { requests: client.clone(), watches: client, host: "sandbox".into() },
@@ -105,7 +104,7 @@ impl World {
     }
 
     /// Ends the controllers gracefully.
-    pub async fn stop(&mut self) {
+    pub(crate) async fn stop(&mut self) {
         if let Some(running) = self.running.take() {
             running.stop.cancel();
             running.task.await.unwrap();
@@ -113,7 +112,7 @@ impl World {
     }
 
     /// Kills the controllers in the middle of whatever they do.
-    pub async fn kill(&mut self) {
+    pub(crate) async fn kill(&mut self) {
         if let Some(running) = self.running.take() {
             running.task.abort();
             let _killed = running.task.await;
@@ -121,32 +120,32 @@ impl World {
     }
 
     /// Lets time pass.
-    pub async fn pass(&self, time: Duration) {
+    pub(crate) async fn pass(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }
 
     /// Lets time pass until the wall clock shows `until`.
-    pub async fn pass_until(&self, until: &str) {
+    pub(crate) async fn pass_until(&self, until: &str) {
         tokio::time::sleep(self.clock.until(at(until))).await;
     }
 
     /// What each controller holds in memory.
-    pub fn counts(&self) -> Vec<Counts> {
+    pub(crate) fn counts(&self) -> Vec<Counts> {
         self.running.as_ref().map(|running| (running.counter)()).unwrap_or_default()
     }
 
     /// Everything said so far about the CronJob `name`.
-    pub fn said(&self, name: &str) -> Vec<Said> {
+    pub(crate) fn said(&self, name: &str) -> Vec<Said> {
         self.ear.0.lock().unwrap().iter().filter(|said| &*said.about.name == name).cloned().collect()
     }
 
     /// How often `reason` was said of the CronJob `name`.
-    pub fn times_said(&self, name: &str, reason: &str) -> usize {
+    pub(crate) fn times_said(&self, name: &str, reason: &str) -> usize {
         self.said(name).iter().filter(|said| said.reason == reason).count()
     }
 
     /// Sends one request as a user would; the body of the answer, or the Status it was refused with.
-    pub async fn request(&self, method: Method, path: &str, body: &Value) -> Result<Value, Value> {
+    pub(crate) async fn request(&self, method: Method, path: &str, body: &Value) -> Result<Value, Value> {
         let content = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
         let bytes = if body.is_null() { Vec::new() } else { serde_json::to_vec(body).unwrap() };
         let request = Request::builder().method(method).uri(path).header("content-type", content).body(bytes).unwrap();
@@ -157,24 +156,24 @@ impl World {
         if ok { Ok(value) } else { Err(value) }
     }
 
-    pub async fn create(&self, object: &Value) {
+    pub(crate) async fn create(&self, object: &Value) {
         let path = collection_of(object);
         self.request(Method::POST, &path, object).await.unwrap_or_else(|status| panic!("{status:#}"));
     }
 
-    pub async fn patch(&self, resource: &Resource, namespace: &str, name: &str, patch: &Value) {
+    pub(crate) async fn patch(&self, resource: &Resource, namespace: &str, name: &str, patch: &Value) {
         let path = format!("{}/{name}", path_of(resource, namespace));
         self.request(Method::PATCH, &path, patch).await.unwrap_or_else(|status| panic!("{status:#}"));
     }
 
-    pub async fn delete(&self, resource: &Resource, namespace: &str, name: &str) {
+    pub(crate) async fn delete(&self, resource: &Resource, namespace: &str, name: &str) {
         let path = format!("{}/{name}", path_of(resource, namespace));
         let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"});
         self.request(Method::DELETE, &path, &options).await.unwrap_or_else(|status| panic!("{status:#}"));
     }
 
     /// Marks a Job as finished, as its controller would.
-    pub async fn finish(&self, namespace: &str, name: &str, condition: &str) {
+    pub(crate) async fn finish(&self, namespace: &str, name: &str, condition: &str) {
         let now = self.clock.wall().to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
         let status = json!({"status": {
             "startTime": now, "completionTime": if condition == "Complete" { json!(now) } else { Value::Null },
@@ -185,25 +184,25 @@ impl World {
     }
 
     /// All objects of a kind, in order of names.
-    pub async fn list(&self, resource: &Resource) -> Vec<Value> {
+    pub(crate) async fn list(&self, resource: &Resource) -> Vec<Value> {
         let path = format!("/apis/{}/{}", resource.api_version(), resource.plural);
         let mut list = self.request(Method::GET, &path, &Value::Null).await.unwrap();
         list["items"].as_array_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Names of the Jobs that stand now and belong to the CronJob `owner`.
-    pub async fn job_names(&self, resource: &Resource, owner: &str) -> Vec<String> {
+    pub(crate) async fn job_names(&self, resource: &Resource, owner: &str) -> Vec<String> {
         let all = self.list(resource).await;
         let own = all.iter().filter(|job| job["metadata"]["ownerReferences"][0]["name"] == owner);
         own.map(|job| job["metadata"]["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    pub fn status(&self, resource: &Resource, namespace: &str, name: &str) -> Value {
+    pub(crate) fn status(&self, resource: &Resource, namespace: &str, name: &str) -> Value {
         self.sandbox.get(resource, namespace, name).map(|object| object["status"].clone()).unwrap_or_default()
     }
 
     /// Ends everything.
-    pub async fn end(mut self) {
+    pub(crate) async fn end(mut self) {
         self.stop().await;
         self.background.cancel();
         self.tasks.close();
@@ -229,7 +228,7 @@ fn collection_of(object: &Value) -> String {
 }
 
 /// A CronJob of batch/v1 in `default`; `spec` is laid over a minimal one.
-pub fn cronjob(name: &str, schedule: &str, spec: Value) -> Value {
+pub(crate) fn cronjob(name: &str, schedule: &str, spec: Value) -> Value {
     let template = json!({"spec": {"template": {"spec": {
         "restartPolicy": "Never", "containers": [{"name": "c", "image": "registry.example.com/c:1"}],
     }}}});
@@ -237,8 +236,9 @@ pub fn cronjob(name: &str, schedule: &str, spec: Value) -> Value {
 }
 
 /// A CronJob of batch.volcano.sh/v1alpha1 in `default`.
-pub fn volcano_cronjob(name: &str, schedule: &str, spec: Value) -> Value {
-    let pod = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "registry.example.com/c:1"}]}});
+pub(crate) fn volcano_cronjob(name: &str, schedule: &str, spec: Value) -> Value {
+    let pod =
+        json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "registry.example.com/c:1"}]}});
     let template = json!({"spec": {"minAvailable": 1, "tasks": [{"name": "t", "replicas": 1, "template": pod}]}});
     with_spec("batch.volcano.sh/v1alpha1", name, json!({"schedule": schedule, "jobTemplate": template}), spec)
 }

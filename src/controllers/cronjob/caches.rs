@@ -55,11 +55,8 @@ impl Feed {
     /// The reflector of Jobs; its changes go to this feed.
     pub(super) fn job_reflector(&self, deps: &Deps) -> Reflector<Job, impl Sink<Job> + use<>> {
         let (flavor, feed) = (self.settings.flavor, self.clone());
-        let options = ReflectorOptions::new(
-            wire(flavor).jobs_path(None),
-            wire(flavor).jobs_resource,
-            deps.seed.wrapping_add(1),
-        );
+        let options =
+            ReflectorOptions::new(wire(flavor).jobs_path(None), wire(flavor).jobs_resource, deps.seed.wrapping_add(1));
         let decode = move |raw: &RawValue| -> Result<Job, DecodeError> { decode_job(flavor, raw.get()) };
         let sink = move |change| feed.on_job(change);
         Reflector::new(deps.watches.clone(), deps.clock.clone(), options, decode, sink, &deps.metrics.reflectors)

@@ -36,7 +36,9 @@ impl Calls {
             Err(failure) => Err(failure),
         };
         match call {
-            Call::GetCronJob { key } => Answer::CronJob(sent(self.get_cronjob(key)).await.and_then(|b| self.cronjob(&b))),
+            Call::GetCronJob { key } => {
+                Answer::CronJob(sent(self.get_cronjob(key)).await.and_then(|b| self.cronjob(&b)))
+            }
             Call::GetJob { key } => Answer::Job(sent(self.get_job(key)).await.and_then(|b| self.job(&b))),
             Call::CreateJob { cronjob, at, offset_s, .. } => {
                 Answer::Job(sent(self.create_job(cronjob, *at, *offset_s)).await.and_then(|b| self.job(&b)))

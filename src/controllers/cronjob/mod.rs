@@ -38,8 +38,7 @@ impl CronJobController {
         let (cronjobs, jobs): (Store<CronJob>, Store<Job>) = Default::default();
         let voice = Voice::new(registration, deps);
         let calls = Calls::new(deps.api.clone(), registration.flavor);
-        let kind =
-            CronJobs::new(settings, cronjobs.clone(), jobs.clone(), calls, voice.clone(), deps.clock.clone());
+        let kind = CronJobs::new(settings, cronjobs.clone(), jobs.clone(), calls, voice.clone(), deps.clock.clone());
         let engine_options = engine::Options {
             shards: options.shards,
             concurrent_steps: options.concurrent_syncs,
