@@ -311,10 +311,10 @@ mod tests {
             "cron_missed_runs_total{controller=\"volcano-cronjob\"} 3\n",
             "cron_invalid{controller=\"volcano-cronjob\",reason=\"object\"} 0\n",
             "cron_invalid{controller=\"volcano-cronjob\",reason=\"schedule\"} 1\n",
-            "cronjob_controller_job_creation_skew_duration_seconds_bucket{le=\"2.0\"} 0\n",
-            "cronjob_controller_job_creation_skew_duration_seconds_bucket{le=\"4.0\"} 1\n",
+            "cronjob_controller_job_creation_skew_duration_seconds_bucket{le=\"2\"} 0\n",
+            "cronjob_controller_job_creation_skew_duration_seconds_bucket{le=\"4\"} 1\n",
             "controller_steps_total{controller=\"volcano-cronjob\",result=\"error\"} 1\n",
-            "controller_step_duration_seconds_bucket{le=\"0.005\",controller=\"volcano-cronjob\"} 1\n",
+            "controller_step_duration_seconds_bucket{controller=\"volcano-cronjob\",le=\"0.005\"} 1\n",
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }
