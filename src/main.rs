@@ -1,3 +1,7 @@
-//! The binary: parses the command line and hands over to [`cronjob_controller::cli`].
+//! The binary: hands the command line to [`cronjob_controller::cli`].
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cronjob_controller::cli::main()
+}

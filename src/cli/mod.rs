@@ -1,1 +1,113 @@
-//! The commands.
+//! The commands: what they accept, and which room does the work.
+//!
+//! One file for each command; `values` and `selection` hold the types of flags that more than one command reads. Exit codes:
+//! 0 done, 1 failed, 2 the input (command line, file, expression) is not valid.
+
+use std::process::ExitCode;
+use std::sync::LazyLock;
+
+use clap::{Parser, Subcommand};
+
+use crate::schedule::TZDB_VERSION;
+
+pub mod completions;
+pub mod controller;
+pub mod logging;
+pub mod manifests;
+pub mod next;
+pub mod run;
+#[cfg(feature = "sandbox")]
+pub mod sandbox;
+pub mod selection;
+pub mod values;
+
+/// Exit code of invalid input, as clap's own.
+const INVALID_INPUT: u8 = 2;
+
+/// Version of the crate and of the time zone data in it.
+static VERSION: LazyLock<String> = LazyLock::new(|| format!("{} (tzdb {TZDB_VERSION})", env!("CARGO_PKG_VERSION")));
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "cronjob-controller",
+    version = VERSION.as_str(),
+    about = "Starts the Jobs of CronJobs, of batch/v1 and of batch.volcano.sh/v1alpha1, at the second they are due",
+    after_help = "Try it without a cluster:\n  cronjob-controller sandbox\nAsk when a schedule comes due:\n  cronjob-controller next --schedule '30 2 * * *' --time-zone Europe/Berlin",
+    max_term_width = 120,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the controllers against a cluster.
+    Run(Box<run::RunArgs>),
+    /// Run an API server, the controllers and a stand-in for the kubelet in this process, faster than time.
+    #[cfg(feature = "sandbox")]
+    Sandbox(Box<sandbox::SandboxArgs>),
+    /// Say when a schedule, or the CronJobs in a file, start next, and what daylight saving does to them.
+    Next(next::NextArgs),
+    /// Write a completion script for a shell to standard output.
+    Completions(completions::CompletionsArgs),
+}
+
+/// Reads the command line of this process and does what it says.
+pub fn main() -> ExitCode {
+    match Args::parse().command {
+        Command::Run(args) => on_runtime(run::execute(*args)),
+        #[cfg(feature = "sandbox")]
+        Command::Sandbox(args) => on_runtime(sandbox::execute(*args)),
+        Command::Next(args) => next::execute(&args),
+        Command::Completions(args) => completions::execute(&args),
+    }
+}
+
+/// Drives a command that needs the runtime to its end.
+fn on_runtime(command: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&anyhow::Error::new(error).context("cannot start the runtime")),
+    };
+    match runtime.block_on(command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    eprintln!("error: {error:#}");
+    ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_explains_itself() {
+        for command in Args::command().get_subcommands() {
+            for arg in command.get_arguments() {
+                assert!(arg.get_help().is_some(), "{} {} has no help", command.get_name(), arg.get_id());
+            }
+        }
+    }
+
+    #[test]
+    fn the_version_names_the_zone_data() {
+        let version = Args::command().render_version();
+        assert_eq!(version, format!("cronjob-controller {} (tzdb {TZDB_VERSION})\n", env!("CARGO_PKG_VERSION")));
+    }
+}

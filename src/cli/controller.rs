@@ -1,0 +1,76 @@
+//! The flags of the controllers themselves, the same for `run` and `sandbox`. Names are kube-controller-manager's where the
+//! meaning is the same.
+
+use clap::{Args, ValueEnum};
+
+use super::selection::{ControllerList, FeatureGates};
+use super::values::parse_zone;
+use crate::schedule::Zone;
+
+/// Flags of the controllers.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Controllers")]
+pub struct ControllerArgs {
+    /// Controllers to run: "*" is all that are on by default, "NAME" enables one, "-NAME" disables one.
+    ///
+    /// Names: kubernetes-cronjob (CronJobs of batch/v1), volcano-cronjob (CronJobs of batch.volcano.sh/v1alpha1),
+    /// cronjob-controller (both). Of two entries for one controller the first decides.
+    #[arg(long, value_name = "LIST", default_value = "*", allow_hyphen_values = true)]
+    pub controllers: ControllerList,
+
+    /// Features to switch, as NAME=true|false, comma-separated.
+    ///
+    /// VolcanoJobSupport, CronVolcanoJobSupport: with either one false, volcano-cronjob does not start. Both are true by default.
+    #[arg(long, value_name = "GATES", default_value = "")]
+    pub feature_gates: FeatureGates,
+
+    /// CronJobs that each controller works on at the same time; at least 1.
+    ///
+    /// A worker waits for the API server most of its time, so this bounds requests in flight and not CPU.
+    #[arg(long, value_name = "N", default_value = "128", value_parser = parse_syncs, visible_alias = "worker-threads-for-cronjob")]
+    pub concurrent_cron_job_syncs: usize,
+
+    /// Zone of CronJobs without spec.timeZone, by its IANA name. Default: the variable TZ if it is an IANA name, else UTC.
+    #[arg(long, value_name = "ZONE", value_parser = parse_zone)]
+    pub default_time_zone: Option<Zone>,
+
+    /// How long a CronJob waits after an error.
+    #[arg(long, value_name = "LIMITER", value_enum, default_value_t = RateLimiterChoice::Default)]
+    pub queue_rate_limiter: RateLimiterChoice,
+}
+
+/// Value of `--queue-rate-limiter`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RateLimiterChoice {
+    /// Each key by itself: 5 ms, doubling to 30 s, with jitter.
+    Default,
+    /// As the peers: each key 5 ms, doubling to 1000 s, and 10 a second (burst 100) for all keys together.
+    Peers,
+}
+
+impl ControllerArgs {
+    /// The zone of CronJobs without one: the flag, else `tz` (the variable `TZ`) if it is an IANA name, else UTC.
+    pub fn local_zone(&self, tz: Option<&str>) -> Zone {
+        let from_environment = || tz.filter(|name| !name.is_empty()).and_then(|name| parse_zone(name).ok());
+        self.default_time_zone.or_else(from_environment).unwrap_or(Zone::utc())
+    }
+}
+
+fn parse_syncs(text: &str) -> Result<usize, String> {
+    let count: i64 = text.parse().map_err(|_| format!("{text:?} is not a whole number"))?;
+    // The peers' text.
+    let refused = || format!("concurrent-cron-job-syncs must be greater than 0, but got {count}");
+    usize::try_from(count).ok().filter(|count| *count > 0).ok_or_else(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn less_than_one_sync_is_refused_with_the_peers_text() {
+        assert_eq!(parse_syncs("0"), Err("concurrent-cron-job-syncs must be greater than 0, but got 0".to_owned()));
+        assert_eq!(parse_syncs("-3"), Err("concurrent-cron-job-syncs must be greater than 0, but got -3".to_owned()));
+        assert_eq!(parse_syncs("1"), Ok(1));
+    }
+}
