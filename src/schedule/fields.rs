@@ -1,6 +1,6 @@
 //! The five sets of a schedule and the questions asked of them, each answered with masks instead of loops.
 
-use super::civil::{Date, day_number, days_in_month, weekday};
+use super::civil::{DAY_S, Date, HOUR_S, MINUTE_S, date_of, day_number, days_in_month, weekday};
 use super::field::STAR;
 use super::leap::{Leap, leap};
 use super::walk::walk;
@@ -49,6 +49,18 @@ impl Fields {
             empty(self.day_of_month) && empty(self.day_of_week)
         };
         no_day || empty(self.minute) || empty(self.hour) || empty(self.month)
+    }
+
+    /// Whether a wall reading (seconds as if it were UTC) is in all five sets; its second has to be 0.
+    pub(super) fn match_reading(&self, wall: i64) -> bool {
+        let (day, second_of_day) = (wall.div_euclid(DAY_S), wall.rem_euclid(DAY_S));
+        let date = date_of(day);
+        let days = self.days_of(day - i64::from(date.day) + 1, days_in_month(date.year, date.month));
+        second_of_day % MINUTE_S == 0
+            && self.minute & 1 << (second_of_day / MINUTE_S % 60) != 0
+            && self.hour & 1 << (second_of_day / HOUR_S) != 0
+            && self.has_month(date.month)
+            && days & 1 << date.day != 0
     }
 
     pub(super) fn has_month(&self, month: u32) -> bool {

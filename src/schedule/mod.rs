@@ -8,6 +8,7 @@
 //! - No text and no instant makes anything here panic or run without end.
 
 mod civil;
+mod describe;
 mod duration;
 mod error;
 mod field;
@@ -25,6 +26,7 @@ mod zone;
 
 use chrono::{DateTime, Utc};
 
+pub use describe::describe;
 pub use error::{DurationError, FieldError, ParseError, ZoneError};
 pub use fields::Fields;
 pub use missed::{Missed, MissedCount, MissedKind, NeverTwice, missed_since, next_start};

@@ -12,7 +12,8 @@ use super::{Schedule, Timing, Zone, oracle, walk};
 /// At least `least` cases; `PROPTEST_CASES` can ask for more.
 fn cases(least: u32) -> Config {
     let default = Config::default();
-    Config { cases: default.cases.max(least), failure_persistence: None, ..default }
+    let cases = default.cases.max(least);
+    Config { cases, max_global_rejects: cases, failure_persistence: None, ..default }
 }
 
 fn any_zone() -> impl Strategy<Value = Zone> {
@@ -112,7 +113,7 @@ fn by_the_chain(
             _ => break,
         }
         count += 1;
-        if count > 60_000 {
+        if count > 30_000 {
             return None;
         }
     }

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 /// The lines of `NAME.jsonl.gz`, in order.
 ///
 /// If `total` lines are not what the committed file holds, the test fails; with `GOLDEN_DIR` any number above zero will do.
-pub fn load<T: DeserializeOwned>(name: &str, total: usize) -> Vec<T> {
+pub(crate) fn load<T: DeserializeOwned>(name: &str, total: usize) -> Vec<T> {
     let elsewhere = elsewhere();
     let own = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let path = elsewhere.clone().map_or_else(own, PathBuf::from).join(format!("{name}.jsonl.gz"));

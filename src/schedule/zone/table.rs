@@ -147,6 +147,7 @@ impl Table {
     }
 
     /// All changes, oldest first, each as the stretch that it begins.
+    #[cfg(test)]
     pub(in crate::schedule) fn changes(&self) -> &[Stretch] {
         &self.rest
     }
