@@ -81,7 +81,9 @@ fn effects_of(change: &Change, schedule: &Schedule, fields: &Fields, zone: Zone)
     ];
     said.into_iter()
         .filter(|(walls, ..)| !walls.is_empty())
-        .map(|(walls, lead, one, many)| format!("{how}: {lead}{}{}.", list(walls), if walls.len() == 1 { one } else { many }))
+        .map(|(walls, lead, one, many)| {
+            format!("{how}: {lead}{}{}.", list(walls), if walls.len() == 1 { one } else { many })
+        })
         .collect()
 }
 
@@ -116,10 +118,14 @@ fn matching_readings(fields: &Fields, first: i64, last: i64) -> Vec<i64> {
 }
 
 fn list(walls: &[i64]) -> String {
-    let same_day = walls.iter().all(|wall| wall.div_euclid(DAY_S) == walls.first().map_or(0, |wall| wall.div_euclid(DAY_S)));
-    let text = |wall: &i64| if same_day { time_text(*wall) } else { format!("{} {}", date_text(*wall), time_text(*wall)) };
+    let same_day =
+        walls.iter().all(|wall| wall.div_euclid(DAY_S) == walls.first().map_or(0, |wall| wall.div_euclid(DAY_S)));
+    let text =
+        |wall: &i64| if same_day { time_text(*wall) } else { format!("{} {}", date_text(*wall), time_text(*wall)) };
     match walls {
-        [first, .., last] if walls.len() > LISTED => format!("{} times from {} to {}", walls.len(), text(first), text(last)),
+        [first, .., last] if walls.len() > LISTED => {
+            format!("{} times from {} to {}", walls.len(), text(first), text(last))
+        }
         _ => join(&walls.iter().map(text).collect::<Vec<_>>()),
     }
 }

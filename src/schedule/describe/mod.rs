@@ -90,7 +90,9 @@ fn hours_of_day(hours: Values) -> Option<String> {
         return None;
     }
     Some(match hours.progression() {
-        Some(even) if even.step > 1 => format!("in every {} hour from {} to {}", ordinal(even.step), even.first, even.last),
+        Some(even) if even.step > 1 => {
+            format!("in every {} hour from {} to {}", ordinal(even.step), even.first, even.last)
+        }
         _ if hours.len() == 1 => format!("in hour {}", hours.list(|hour| hour.to_string())),
         _ => format!("in hours {}", hours.list(|hour| hour.to_string())),
     })
@@ -115,7 +117,12 @@ fn days_of_month(fields: &Fields) -> String {
     match days.progression() {
         _ if days.len() == 0 => "no day of the month".to_owned(),
         Some(even) if even.step > 1 => {
-            format!("every {} day of the month from the {} to the {}", ordinal(even.step), ordinal(even.first), ordinal(even.last))
+            format!(
+                "every {} day of the month from the {} to the {}",
+                ordinal(even.step),
+                ordinal(even.first),
+                ordinal(even.last)
+            )
         }
         _ => format!("the {} of the month", days.list(ordinal)),
     }

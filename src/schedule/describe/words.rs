@@ -96,7 +96,17 @@ pub(super) fn clock(minute_of_day: u32) -> String {
 
 pub(super) fn month_name(month: u32) -> String {
     const NAMES: [&str; 12] = [
-        "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
         "December",
     ];
     named(&NAMES, month.wrapping_sub(1))
