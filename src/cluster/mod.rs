@@ -22,4 +22,4 @@ pub use limit::Concurrency;
 pub use metrics::{EventMetrics, ReflectorMetrics, RequestMetrics};
 pub use reflector::store::Store;
 pub use reflector::{Cached, Change, Phase, Reflector, ReflectorHealth, ReflectorOptions, Sink};
-pub use stack::{Clients, Protocol, StackError, clients};
+pub use stack::{Clients, Protocol, StackError, clients, load_config};

@@ -7,6 +7,7 @@
 //! - A panic below costs the one request that met it. kube's client runs its service on a task of its own, which would die
 //!   with the first panic in `call`; so `call` only makes a future, and the layers run inside the caller.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ConfigExt};
+use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use thiserror::Error;
 use tower::util::BoxCloneService;
@@ -58,8 +60,24 @@ pub struct Clients {
 /// Why no client can be made of a configuration.
 #[derive(Debug, Error)]
 pub enum StackError {
-    /// The configuration names a proxy.
-    #[error("the proxy {0} cannot be used: proxies are not supported; remove proxy-url from the kubeconfig")]
+    /// The kubeconfig cannot be used.
+    #[error("kubeconfig {path} cannot be used")]
+    Kubeconfig {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        source: KubeconfigError,
+    },
+    /// There is neither a kubeconfig nor a pod's service account.
+    #[error("found no cluster: neither a kubeconfig nor the service account of a pod")]
+    NoCluster(#[from] InferConfigError),
+    /// The server's URL has another scheme, or none.
+    #[error("server {0} is neither an http:// nor an https:// URL")]
+    Server(Uri),
+    /// A proxy is named by `proxy-url` of the kubeconfig or by the environment.
+    #[error(
+        "proxy {0} cannot be used, since proxies are not supported: unset proxy-url in the kubeconfig or HTTPS_PROXY"
+    )]
     Proxy(Uri),
     /// Certificates, keys or the user's credentials are unusable.
     #[error("the credentials or certificates of the cluster configuration are unusable")]
@@ -69,6 +87,23 @@ pub enum StackError {
     ServerName(String),
 }
 
+/// The configuration in the kubeconfig at `path`; without a path, the service account of the pod that we run in, or else what
+/// `KUBECONFIG` or `~/.kube/config` says.
+///
+/// # Errors
+/// [`StackError::Kubeconfig`] or [`StackError::NoCluster`].
+pub async fn load_config(path: Option<&Path>) -> Result<Config, StackError> {
+    let Some(path) = path else {
+        return match Config::incluster() {
+            Ok(config) => Ok(config),
+            Err(_no_pod) => Ok(Config::infer().await?),
+        };
+    };
+    let unusable = |source| StackError::Kubeconfig { path: path.display().to_string(), source };
+    let kubeconfig = Kubeconfig::read_from(path).map_err(unusable)?;
+    Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.map_err(unusable)
+}
+
 /// Clients for the cluster that `config` names. Must be called inside a tokio runtime.
 ///
 /// # Errors
@@ -76,6 +111,9 @@ pub enum StackError {
 pub fn clients(mut config: Config, protocol: Protocol) -> Result<Clients, StackError> {
     if let Some(proxy) = config.proxy_url {
         return Err(StackError::Proxy(proxy));
+    }
+    if ![Some(&Scheme::HTTP), Some(&Scheme::HTTPS)].contains(&config.cluster_url.scheme()) {
+        return Err(StackError::Server(config.cluster_url));
     }
     trust_nothing_if_nothing_is_verified(&mut config);
     config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
@@ -164,11 +202,38 @@ mod tests {
         assert!(client.send(get("/fine")).await.is_ok());
     }
 
-    #[tokio::test]
-    async fn a_configuration_with_a_proxy_is_refused_with_a_reason() {
+    fn refused(change: impl FnOnce(&mut Config)) -> String {
         let mut config = Config::new("https://cluster.example:6443".parse().unwrap());
-        config.proxy_url = Some("http://proxy.example:3128".parse().unwrap());
-        let error = clients(config, Protocol::Http2).err().unwrap().to_string();
-        assert!(error.contains("http://proxy.example:3128") && error.contains("not supported"), "{error}");
+        change(&mut config);
+        clients(config, Protocol::Http2).err().unwrap().to_string()
+    }
+
+    #[tokio::test]
+    async fn a_configuration_that_cannot_work_is_refused_with_a_reason() {
+        let proxy = refused(|config| config.proxy_url = Some("http://proxy.example:3128".parse().unwrap()));
+        assert!(proxy.contains("http://proxy.example:3128") && proxy.contains("HTTPS_PROXY"), "{proxy}");
+        let server = refused(|config| config.cluster_url = "cluster.example:6443".parse().unwrap());
+        assert!(server.contains("cluster.example:6443"), "{server}");
+        let name = refused(|config| {
+            config.root_cert = Some(Vec::new());
+            config.tls_server_name = Some("not a name".into());
+        });
+        assert!(name.contains("not a name"), "{name}");
+    }
+
+    #[tokio::test]
+    async fn a_kubeconfig_is_loaded_from_its_path_and_a_missing_one_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("config");
+        let text = "{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}], \
+                    users: [{name: u, user: {}}], contexts: [{name: c, context: {cluster: c, user: u, namespace: n}}]}";
+        std::fs::write(&path, text).unwrap();
+        let config = load_config(Some(&path)).await.unwrap();
+        assert_eq!(
+            (config.cluster_url.to_string().as_str(), config.default_namespace.as_str()),
+            ("http://127.0.0.1:1/", "n")
+        );
+        let missing = load_config(Some(&directory.path().join("none"))).await.unwrap_err();
+        assert!(missing.to_string().contains("none"), "{missing}");
     }
 }

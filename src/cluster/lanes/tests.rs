@@ -133,3 +133,60 @@ async fn slots_of_one_epoch_cut_the_limit_once_and_the_excess_drains() {
     slots.clear();
     assert!(poll(&mut next).is_some());
 }
+
+/// What may happen to the lanes.
+#[derive(Clone, Debug)]
+enum Op {
+    Enter(u8, i64, u8),
+    GiveUp(usize),
+    Finish(usize, Verdict),
+}
+
+fn any_op() -> impl proptest::strategy::Strategy<Value = Op> {
+    use proptest::prelude::*;
+    let verdict = prop_oneof![Just(Verdict::Fine), Just(Verdict::Congested), Just(Verdict::Unknown)];
+    prop_oneof![
+        4 => (0..5_u8, 0..3_i64, 0..3_u8).prop_map(|(lane, due, tenant)| Op::Enter(lane, due, tenant)),
+        1 => (0..64_usize).prop_map(Op::GiveUp),
+        3 => (0..64_usize, verdict).prop_map(|(which, verdict)| Op::Finish(which, verdict)),
+    ]
+}
+
+fn any_urgency(lane: u8, second: i64, tenant: u8) -> Urgency {
+    let lane = [Lane::Create, Lane::Status, Lane::Delete, Lane::Read, Lane::Event][usize::from(lane)];
+    Urgency { tenant: format!("t{tenant}").into(), ..due(lane, second) }
+}
+
+proptest::proptest! {
+    #[test]
+    fn whatever_comes_goes_or_gives_up_no_slot_is_lost_and_none_stands_idle_that_somebody_may_have(
+        ops in proptest::collection::vec(any_op(), 1..200)
+    ) {
+        let lanes = Lanes::new(Limit::new(Concurrency { start: 8, min: 2, max: 16 }), LaneMetrics::default());
+        let mut waiting = Vec::new();
+        let mut held = Vec::new();
+        for op in ops {
+            match op {
+                Op::Enter(lane, second, tenant) => {
+                    let (lanes, urgency) = (lanes.clone(), any_urgency(lane, second, tenant));
+                    waiting.push(Box::pin(async move { lanes.enter(&urgency).await }));
+                }
+                Op::GiveUp(which) if !waiting.is_empty() => drop(waiting.swap_remove(which % waiting.len())),
+                Op::Finish(which, verdict) if !held.is_empty() => {
+                    let slot: Slot = held.swap_remove(which % held.len());
+                    slot.finish(verdict);
+                }
+                _ => {}
+            }
+            waiting.retain_mut(|place| poll(place).map(|slot| held.push(slot)).is_none());
+            let state = lanes.lock();
+            assert_eq!((state.in_flight, state.waiting.len()), (held.len(), waiting.len()));
+            assert_eq!(state.tenants.values().sum::<usize>(), held.len());
+            assert!(state.next().is_none(), "somebody could go on and was not let");
+        }
+        waiting.clear();
+        held.clear();
+        let state = lanes.lock();
+        assert_eq!((state.in_flight, state.waiting.len(), state.tenants.len()), (0, 0, 0));
+    }
+}
