@@ -4,6 +4,7 @@
 //! The cell's entry lock is taken before its shard's queue lock, never the other way round.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dashmap::DashMap;
@@ -15,20 +16,26 @@ use super::metrics::EngineMetrics;
 use crate::model::WallTime;
 use crate::workqueue::Queue;
 
+/// A key as the engine holds it: one allocation that map, queue and timer share.
+pub(super) type Name<K> = Arc<<K as Kind>::Key>;
+
 /// One actor at rest.
 pub(super) struct Cell<K: Kind> {
     mailbox: K::Mailbox,
-    /// Boxed, so that checking it out moves a pointer.
-    state: Option<Box<K::State>>,
+    /// Inline: one allocation per actor is worth more than the copy at check-out.
+    state: Option<K::State>,
     /// The last due instant that a step named; armed again after every step.
     due: Option<WallTime>,
     /// Whether something was folded since the last step began.
     unseen: bool,
 }
 
+/// What a step begins with: the mail, and the state unless there is none yet.
+type CheckedOut<K> = (<K as Kind>::Mail, Option<<K as Kind>::State>);
+
 /// All actors. The cells are boxed, so that the empty places of the map are small.
 pub(super) struct Cells<K: Kind> {
-    map: DashMap<K::Key, Box<Cell<K>>, FxBuildHasher>,
+    map: DashMap<Name<K>, Box<Cell<K>>, FxBuildHasher>,
     len: AtomicUsize,
 }
 
@@ -50,7 +57,7 @@ impl<K: Kind> Cells<K> {
         message: K::Message,
         now: WallTime,
         metrics: Option<&EngineMetrics>,
-        wake: impl FnOnce(&K::Key, Wake),
+        wake: impl FnOnce(&Name<K>, Wake),
     ) {
         let fold = |key: &K::Key, mailbox: &mut K::Mailbox| {
             // A message that makes `fold` panic must not take the watch down with it; a step shall look at the rest.
@@ -60,13 +67,13 @@ impl<K: Kind> Cells<K> {
                 Wake::Now
             })
         };
-        match self.map.entry(key) {
-            Entry::Occupied(mut slot) => {
-                let key = slot.key().clone();
-                let cell = slot.get_mut();
-                let answer = fold(&key, &mut cell.mailbox);
+        match self.map.entry(Arc::new(key)) {
+            Entry::Occupied(slot) => {
+                let mut slot = slot.into_ref();
+                let (name, cell) = slot.pair_mut();
+                let answer = fold(name, &mut cell.mailbox);
                 cell.unseen = true;
-                wake(&key, answer);
+                wake(name, answer);
             }
             Entry::Vacant(slot) => {
                 let mut mailbox = K::Mailbox::default();
@@ -83,7 +90,7 @@ impl<K: Kind> Cells<K> {
     }
 
     /// Begins a step: the mail and, unless there is none yet, the state. `None` if there is no such actor.
-    pub(super) fn check_out(&self, kind: &K, key: &K::Key) -> Option<(K::Mail, Option<Box<K::State>>)> {
+    pub(super) fn check_out(&self, kind: &K, key: &K::Key) -> Option<CheckedOut<K>> {
         let mut cell = self.map.get_mut(key)?;
         let mail = kind.collect(key, &cell.mailbox);
         cell.unseen = false;
@@ -94,7 +101,7 @@ impl<K: Kind> Cells<K> {
     pub(super) fn put_back(
         &self,
         key: &K::Key,
-        state: Option<Box<K::State>>,
+        state: Option<K::State>,
         due: impl FnOnce(Option<WallTime>) -> Option<WallTime>,
         arm: impl FnOnce(Option<WallTime>),
     ) {
@@ -106,7 +113,7 @@ impl<K: Kind> Cells<K> {
     }
 
     /// Removes the actor and what `queue` knows of its key, unless something was heard since its step began; whether it went.
-    pub(super) fn remove(&self, key: &K::Key, queue: &Queue<K::Key>, metrics: Option<&EngineMetrics>) -> bool {
+    pub(super) fn remove(&self, key: &K::Key, queue: &Queue<Name<K>>, metrics: Option<&EngineMetrics>) -> bool {
         let gone = self.map.remove_if(key, |key, cell| {
             if !cell.unseen {
                 queue.cancel(key);
@@ -125,7 +132,7 @@ impl<K: Kind> Cells<K> {
     }
 
     /// Every actor's key and due instant, the earliest first, those never due last, equal ones by key.
-    pub(super) fn by_due(&self) -> Vec<(Option<WallTime>, K::Key)> {
+    pub(super) fn by_due(&self) -> Vec<(Option<WallTime>, Name<K>)> {
         let mut all: Vec<_> = self.map.iter().map(|cell| (cell.due, cell.key().clone())).collect();
         all.sort_unstable_by(|(a, a_key), (b, b_key)| {
             a.is_none().cmp(&b.is_none()).then_with(|| a.cmp(b)).then_with(|| a_key.cmp(b_key))

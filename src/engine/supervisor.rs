@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::cell::Cells;
+use super::cell::{Cells, Name};
 use super::kind::{Kind, Wake};
 use super::metrics::EngineMetrics;
 use super::stable_hash;
@@ -69,7 +69,7 @@ pub(super) struct Engine<K: Kind> {
     pub(super) clock: Clock,
     pub(super) cells: Cells<K>,
     /// One per shard.
-    queues: Box<[Queue<K::Key>]>,
+    queues: Box<[Queue<Name<K>>]>,
     workers_per_shard: usize,
     pub(super) metrics: Option<EngineMetrics>,
     /// Whether steps may run; written once by [`Supervisor::open`].
@@ -95,7 +95,7 @@ impl<K: Kind> Supervisor<K> {
             Queue::new(workqueue::Options {
                 clock: clock.clone(),
                 limiter: rate_limiter.build(seed.wrapping_add(shard as u64)),
-                tenant_of: K::tenant,
+                tenant_of: |name: &Name<K>| K::tenant(name),
                 metrics: queue_metrics.as_ref().map(|(metrics, name)| -> QueueMetrics { metrics.queue(name) }),
             })
         };
@@ -174,12 +174,12 @@ impl<K: Kind> Supervisor<K> {
 
 impl<K: Kind> Engine<K> {
     /// The queue of the shard of `key`.
-    pub(super) fn queue_of(&self, key: &K::Key) -> &Queue<K::Key> {
+    pub(super) fn queue_of(&self, key: &K::Key) -> &Queue<Name<K>> {
         &self.queues[shard_of(key, self.queues.len())]
     }
 
     /// Asks for the step that a message wants; runs under the lock of the actor's cell.
-    fn wake(&self, key: &K::Key, wake: Wake) {
+    fn wake(&self, key: &Name<K>, wake: Wake) {
         let queue = self.queue_of(key);
         match wake {
             Wake::Now if *self.opened.borrow() => queue.add(key.clone()),

@@ -10,6 +10,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use tokio_util::sync::CancellationToken;
 
+use super::cell::Name;
 use super::kind::{Kind, Next, Outcome, Retry, StepContext};
 use super::metrics::StepResult;
 use super::supervisor::Engine;
@@ -18,15 +19,15 @@ use crate::workqueue::Queue;
 /// An actor that a worker has checked out.
 struct Visit<'a, K: Kind> {
     engine: &'a Engine<K>,
-    queue: &'a Queue<K::Key>,
-    key: &'a K::Key,
-    state: Option<Box<K::State>>,
+    queue: &'a Queue<Name<K>>,
+    key: &'a Name<K>,
+    state: Option<K::State>,
     ended: bool,
 }
 
 impl<K: Kind> Engine<K> {
     /// Steps the actor of `key`, which `queue` has handed out and which stays in flight meanwhile.
-    pub(super) async fn visit(&self, queue: &Queue<K::Key>, key: &K::Key, stopping: &CancellationToken) {
+    pub(super) async fn visit(&self, queue: &Queue<Name<K>>, key: &Name<K>, stopping: &CancellationToken) {
         let mut visit = Visit { engine: self, queue, key, state: None, ended: false };
         let end = AssertUnwindSafe(visit.step(stopping)).catch_unwind().await;
         match end {
@@ -47,7 +48,7 @@ impl<K: Kind> Visit<'_, K> {
         let kind = &self.engine.kind;
         let (mail, state) = self.engine.cells.check_out(kind, self.key)?;
         self.state = state;
-        let state = self.state.get_or_insert_with(|| Box::new(kind.open(self.key)));
+        let state = self.state.get_or_insert_with(|| kind.open(self.key));
         let context = StepContext {
             now: self.engine.clock.wall(),
             failures: self.queue.num_requeues(self.key),

@@ -2,7 +2,7 @@
 //!
 //! Invariants
 //! - `dirty` holds what needs a hand-out; `running` what is handed out. A key waits in `turns` if and only if it is dirty
-//!   and not running, and then its dirty record has a place.
+//!   and not running, under the class and number of its dirty record.
 //! - Nothing enters once `phase` is not `Open`; what is dirty by then is still handed out.
 
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use rustc_hash::FxBuildHasher;
 use super::delays::Delays;
 use super::limiter::RateLimiter;
 use super::metrics::QueueMetrics;
-use super::turns::{Place, Turns};
+use super::turns::Turns;
 use super::{Class, Counts, Options, QueueKey};
 
 /// The queue but for its lock and its waiters. Instants are nanoseconds since the queue was made.
@@ -34,8 +34,9 @@ pub(super) struct State<K: QueueKey> {
 /// A key that needs a hand-out.
 struct Dirty {
     class: Class,
-    /// None while the key is in flight.
-    place: Option<Place>,
+    /// Its number in the turns; meaningless while `in_flight`.
+    seq: u64,
+    in_flight: bool,
     /// When the first counted add came (ns).
     since_ns: u64,
 }
@@ -91,19 +92,18 @@ impl<K: QueueKey> State<K> {
     fn enter(&mut self, key: K, class: Class, now_ns: u64) {
         match self.dirty.entry(key) {
             Entry::Occupied(mut slot) if class < slot.get().class => {
+                let Dirty { class: old, seq, in_flight, .. } = *slot.get();
                 slot.get_mut().class = class;
-                if let Some(place) = slot.get().place
-                    && let Some(key) = self.turns.remove(slot.key(), place)
-                {
-                    slot.get_mut().place = Some(self.turns.push(key, class));
+                if !in_flight && let Some(key) = self.turns.remove(slot.key(), old, seq) {
+                    slot.get_mut().seq = self.turns.push(key, class);
                 }
             }
             Entry::Occupied(_) => {}
             Entry::Vacant(slot) => {
-                let waits = !self.running.contains_key(slot.key());
-                let place = waits.then(|| self.turns.push(slot.key().clone(), class));
-                self.signals.ready += usize::from(waits);
-                slot.insert(Dirty { class, place, since_ns: now_ns });
+                let in_flight = self.running.contains_key(slot.key());
+                let seq = if in_flight { 0 } else { self.turns.push(slot.key().clone(), class) };
+                self.signals.ready += usize::from(!in_flight);
+                slot.insert(Dirty { class, seq, in_flight, since_ns: now_ns });
                 self.observe(QueueMetrics::on_add);
             }
         }
@@ -126,7 +126,8 @@ impl<K: QueueKey> State<K> {
             self.observe(|metrics| metrics.on_done(elapsed(since_ns, now_ns)));
         }
         if let Some(dirty) = self.dirty.get_mut(key) {
-            dirty.place = Some(self.turns.push(key.clone(), dirty.class));
+            dirty.seq = self.turns.push(key.clone(), dirty.class);
+            dirty.in_flight = false;
             self.signals.ready += 1;
         }
         self.signals.phase |= self.phase == Phase::Draining && self.is_empty();

@@ -9,13 +9,6 @@ use rustc_hash::FxBuildHasher;
 
 use super::Class;
 
-/// Where a waiting key stands; what [`Turns::remove`] needs to find it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) class: Class,
-    seq: u64,
-}
-
 /// All waiting keys in the order of their turns.
 pub(super) struct Turns<K> {
     /// Which tenant a key belongs to; must always answer the same for the same key.
@@ -45,13 +38,13 @@ impl<K> Turns<K> {
         self.len
     }
 
-    /// Puts `key`, which must not wait yet, behind its tenant's other keys of this class.
-    pub(super) fn push(&mut self, key: K, class: Class) -> Place {
+    /// Puts `key`, which must not wait yet, behind its tenant's other keys of this class; its number there.
+    pub(super) fn push(&mut self, key: K, class: Class) -> u64 {
         let (tenant, seq) = ((self.tenant_of)(&key), self.next_seq);
         self.next_seq += 1;
         self.len += 1;
         self.ring(class).push(tenant, seq, key);
-        Place { class, seq }
+        seq
     }
 
     /// The key whose turn it is.
@@ -61,10 +54,10 @@ impl<K> Turns<K> {
         Some(key)
     }
 
-    /// Takes a waiting key out of its place and hands it back.
-    pub(super) fn remove(&mut self, key: &K, place: Place) -> Option<K> {
+    /// Takes a waiting key out, by the class and the number under which it entered, and hands it back.
+    pub(super) fn remove(&mut self, key: &K, class: Class, seq: u64) -> Option<K> {
         let tenant = (self.tenant_of)(key);
-        let key = self.ring(place.class).lanes.get_mut(&tenant)?.remove(&place.seq)?;
+        let key = self.ring(class).lanes.get_mut(&tenant)?.remove(&seq)?;
         self.len -= 1;
         Some(key)
     }
@@ -152,9 +145,9 @@ mod tests {
     #[test]
     fn a_removed_key_is_gone_and_its_tenant_keeps_a_single_turn() {
         let mut turns = turns();
-        let place = turns.push((1, 0), Class::Listed);
-        assert_eq!(turns.remove(&(1, 0), place), Some((1, 0)));
-        assert_eq!(turns.remove(&(1, 0), place), None);
+        let seq = turns.push((1, 0), Class::Listed);
+        assert_eq!(turns.remove(&(1, 0), Class::Listed, seq), Some((1, 0)));
+        assert_eq!(turns.remove(&(1, 0), Class::Listed, seq), None);
         for key in [(1, 1), (1, 2), (2, 0)] {
             turns.push(key, Class::Listed);
         }
