@@ -74,6 +74,13 @@ pub(super) fn on_update(resource: &Resource, old: &Value, new: &mut Value) {
     }
 }
 
+/// Drops what a write of `/status` does not look at, so that nobody decodes it.
+pub(super) fn keep_status_parts(new: &mut Value) {
+    if let Some(fields) = new.as_object_mut() {
+        fields.retain(|field, _| matches!(field.as_str(), "kind" | "apiVersion" | "metadata" | "status"));
+    }
+}
+
 /// What a write of `/status` amounts to. Built-in kinds take `metadata` as well (labels, annotations, finalizers), custom
 /// ones the status alone.
 pub(super) fn on_status_update(resource: &Resource, old: &Value, new: &mut Value) {
@@ -82,13 +89,13 @@ pub(super) fn on_status_update(resource: &Resource, old: &Value, new: &mut Value
         metadata_mut(new).clone_from(metadata.as_object().unwrap_or(&Map::new()));
     }
     keep_identity(old, new);
-    let wanted = new.as_object_mut().map(std::mem::take).unwrap_or_default();
+    let mut wanted = new.as_object_mut().map(std::mem::take).unwrap_or_default();
     let mut kept = old.clone();
     if let Some(fields) = kept.as_object_mut() {
         for part in ["metadata", "status"] {
             fields.remove(part);
-            if let Some(content) = wanted.get(part) {
-                fields.insert(part.to_owned(), content.clone());
+            if let Some((part, content)) = wanted.remove_entry(part) {
+                fields.insert(part, content);
             }
         }
     }

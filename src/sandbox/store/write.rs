@@ -87,6 +87,9 @@ impl Store {
     ) -> Result<Answer, Refusal> {
         let resource = stored_as(call.resource);
         check_assumptions(call, current, &new)?;
+        if call.subresource == Subresource::Status {
+            meta::keep_status_parts(&mut new);
+        }
         let mut warnings = decoded(call, &mut new)?;
         let mut new = events::to_stored(call.resource, new);
         metadata_mut(&mut old).remove("resourceVersion");
