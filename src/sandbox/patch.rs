@@ -10,12 +10,23 @@ const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 
+/// Whether the kind takes patches of this format. Server-side apply is not served at all.
+///
+/// # Errors
+/// 415, which names the formats that it takes.
+pub fn check_format(call: &Call) -> Result<(), Refusal> {
+    let formats: &[&str] =
+        if call.resource.custom { &[JSON_PATCH, MERGE_PATCH] } else { &[JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH] };
+    if formats.contains(&call.content_type.as_str()) { Ok(()) } else { Err(Refusal::unsupported_media_type(formats)) }
+}
+
 /// `current` with the patch of the call applied.
 ///
 /// # Errors
-/// 415 for a format that the kind does not take (server-side apply is not served at all), 400 for a patch that cannot be
-/// read, 422 for a JSON patch that does not fit the object.
+/// 415 for a format that the kind does not take, 400 for a patch that cannot be read, 422 for a JSON patch that does not fit
+/// the object.
 pub fn apply(call: &Call, current: &Value) -> Result<Value, Refusal> {
+    check_format(call)?;
     let mut patched = current.clone();
     match call.content_type.as_str() {
         JSON_PATCH => {
@@ -29,11 +40,7 @@ pub fn apply(call: &Call, current: &Value) -> Result<Value, Refusal> {
             })?;
         }
         MERGE_PATCH => json_patch::merge(&mut patched, &read::<Value>(call)?),
-        STRATEGIC_PATCH if !call.resource.custom => {
-            strategic::apply(&mut patched, &read(call)?).map_err(|error| Refusal::bad_request(error.to_string()))?;
-        }
-        _ if call.resource.custom => return Err(Refusal::unsupported_media_type(&[JSON_PATCH, MERGE_PATCH])),
-        _ => return Err(Refusal::unsupported_media_type(&[JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH])),
+        _ => strategic::apply(&mut patched, &read(call)?).map_err(|error| Refusal::bad_request(error.to_string()))?,
     }
     Ok(patched)
 }

@@ -3,6 +3,8 @@
 //! Without kubectl on the `PATH` each test says that it was skipped; `CRONJOB_REQUIRE_KUBECTL=1` makes that a failure, and
 //! `CRONJOB_KUBECTL` names another program (to try other versions).
 
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
 mod harness;
 mod jobs;
 mod objects;

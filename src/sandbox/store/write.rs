@@ -65,6 +65,7 @@ impl Store {
     }
 
     pub(super) fn patch(&mut self, call: &Call, moment: &mut Moment<'_>) -> Result<Answer, Refusal> {
+        patch::check_format(call)?;
         let current = self.find(call)?;
         let stored = current.value();
         let patched = if events::is_view(call.resource) {
