@@ -32,7 +32,7 @@ impl World {
     }
 
     async fn create(&self, path: &str, object: &Value) {
-        let request = http::Request::post(path).body(Full::from(object.to_string())).unwrap();
+        let request = http::Request::post(path).body(Full::<bytes::Bytes>::from(object.to_string())).unwrap();
         let answer = self.sandbox.service().call(request).await.unwrap();
         assert_eq!(answer.status(), 201);
     }
@@ -79,7 +79,7 @@ async fn a_job_ends_after_its_time_and_not_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn thousands_of_jobs_end_the_same_way_in_every_run() {
+async fn hundreds_of_jobs_end_the_same_way_in_every_run() {
     let options = RunnerOptions {
         spread: Duration::from_secs(3600),
         failure_percent: 30,
@@ -88,20 +88,20 @@ async fn thousands_of_jobs_end_the_same_way_in_every_run() {
     };
     let run = async || {
         let world = World::new(Options::default(), options);
-        for index in 0..2000 {
+        for index in 0..300 {
             world.create(JOBS, &job(&format!("j{index}"))).await;
         }
         tokio::time::sleep(Duration::from_secs(4000)).await;
         let ends: Vec<String> =
-            (0..2000).map(|index| last_condition(&world.get(jobs(), &format!("j{index}"))).to_owned()).collect();
+            (0..300).map(|index| last_condition(&world.get(jobs(), &format!("j{index}"))).to_owned()).collect();
         let revision = world.sandbox.with_store(|store| store.revision());
         world.end().await;
         (ends, revision)
     };
     let (ends, revision) = run().await;
     let failed = ends.iter().filter(|end| *end == "Failed").count();
-    assert_eq!(ends.iter().filter(|end| *end == "Complete").count() + failed, 2000);
-    assert!((400..800).contains(&failed), "{failed} of 2000 failed");
+    assert_eq!(ends.iter().filter(|end| *end == "Complete").count() + failed, 300);
+    assert!((60..120).contains(&failed), "{failed} of 300 failed");
     assert_eq!(run().await, (ends, revision));
 }
 
