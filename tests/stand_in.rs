@@ -74,7 +74,10 @@ async fn a_job_ends_after_its_time_and_not_before() {
     assert_eq!(world.get(jobs(), "a")["status"]["active"], 1);
     tokio::time::sleep(Duration::from_secs(2)).await;
     let done = world.get(jobs(), "a");
-    assert_eq!((last_condition(&done), &done["status"]["completionTime"]), ("Complete", &json!("2026-03-08T18:00:01Z")));
+    assert_eq!(
+        (last_condition(&done), &done["status"]["completionTime"]),
+        ("Complete", &json!("2026-03-08T18:00:01Z"))
+    );
     world.end().await;
 }
 
@@ -129,7 +132,8 @@ async fn a_hanging_job_hangs_until_it_is_deleted_with_its_pod() {
     let pods = find("", "v1", "pods").unwrap();
     let count = || world.sandbox.with_store(|store| store.collection(pods).unwrap().len());
     assert_eq!(count(), 1);
-    let request = http::Request::delete(format!("{JOBS}/a?propagationPolicy=Background")).body(Full::<bytes::Bytes>::default());
+    let request =
+        http::Request::delete(format!("{JOBS}/a?propagationPolicy=Background")).body(Full::<bytes::Bytes>::default());
     assert_eq!(world.sandbox.service().call(request.unwrap()).await.unwrap().status(), 200);
     while world.sandbox.gc_step() > 0 {}
     assert_eq!(count(), 0);
