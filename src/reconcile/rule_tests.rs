@@ -306,8 +306,7 @@ fn stuck_walk() {
         let mut scene = Scene::new(flavor, 0);
         scene.cronjob.spec.schedule = "50 3 * * *".into();
         scene.cronjob.spec.time_zone = Some("Pacific/Chatham".into());
-        let time = |text: &str| Some(text.parse().unwrap());
-        scene.cronjob.status.last_schedule_time = time("2026-04-04T14:05:00Z");
+        scene.cronjob.status.last_schedule_time = Some("2026-04-04T14:05:00Z".parse().unwrap());
         scene.now = "2026-04-06T00:00:00Z".parse().unwrap();
         let ran = scene.step();
         assert_eq!(creates(&ran.calls).len(), 1, "{:?}", ran.outcome);
