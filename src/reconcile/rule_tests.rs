@@ -211,6 +211,21 @@ fn own_run_readopted_after_a_lost_answer() {
 }
 
 #[test]
+fn own_run_recorded() {
+    for flavor in BOTH {
+        // The Job of 10:00 was created, its status never written, and it has finished; no history is kept.
+        let mut scene = Scene::new(flavor, 1);
+        scene.cronjob.spec.successful_limit = Some(0);
+        scene.jobs = vec![finished(Finish::Complete, run(flavor, 0))];
+        let ran = scene.step();
+        assert_eq!(ran.calls, ["updateStatus ns/cj"]);
+        scene.cronjob.status = ran.written.unwrap();
+        assert_eq!(scene.cronjob.status.last_schedule_time, Some(at(0)));
+        assert_eq!(scene.step().calls[0], format!("deleteJob ns/{}", run(flavor, 0).key.name));
+    }
+}
+
+#[test]
 fn deadline_zero() {
     for flavor in BOTH {
         let mut scene = Scene::new(flavor, 0);

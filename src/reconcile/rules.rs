@@ -37,6 +37,7 @@ rules! {
     StatusAlwaysWritten "status-always-written" "A changed status is written after an error too, and a failed write is an error."
     SameNameOtherUid "same-name-other-uid" "An active entry whose name now belongs to another uid is dropped as missing."
     OwnRunReadopted "own-run-readopted" "An unfinished run of ours that the status forgot goes back into active and raises lastScheduleTime."
+    OwnRunRecorded "own-run-recorded" "A finished run of ours that the status forgot raises lastScheduleTime, before history may delete it."
     DeadlineZero "deadline-zero" "startingDeadlineSeconds 0 is a window of one second."
     DeadlineSaturates "deadline-saturates" "A deadline too long for Go's Duration means never too late."
     EveryKeepsAnchor "every-keeps-anchor" "@every with a deadline stays on the grid of its last run or creation; the window only filters."

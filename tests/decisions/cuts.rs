@@ -49,8 +49,8 @@ struct World {
 }
 
 impl World {
-    fn new(flavor: Flavor, policy: Policy, fates: Vec<Fate>) -> Self {
-        let server = Server::new(flavor, policy);
+    fn new(flavor: Flavor, policy: Policy, history_limit: Option<i32>, fates: Vec<Fate>) -> Self {
+        let server = Server::new(flavor, policy, history_limit);
         Self { cache: server.cache(), server, memory: Memory::default(), fates: fates.into_iter() }
     }
 
@@ -114,7 +114,7 @@ fn any_single_cut_in_three_runs_heals() {
             for cut in 0..16 {
                 let mut fates = vec![Fate::Answered; cut];
                 fates.push(fate);
-                let mut world = World::new(flavor, policy, fates);
+                let mut world = World::new(flavor, policy, Some(0), fates);
                 for minute in 1..=3 {
                     world.step(minute);
                     world.step(minute);
@@ -140,7 +140,8 @@ enum Move {
 }
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
-    let one = prop_oneof![5 => Just(Move::Step), 2 => Just(Move::Sync), 2 => Just(Move::Minute), 1 => Just(Move::Finish)];
+    let one =
+        prop_oneof![5 => Just(Move::Step), 2 => Just(Move::Sync), 2 => Just(Move::Minute), 1 => Just(Move::Finish)];
     prop::collection::vec(one, 1..40)
 }
 
@@ -157,9 +158,10 @@ proptest! {
         flavor in prop::sample::select(&FLAVORS[..]),
         policy in prop::sample::select(&POLICIES[..]),
         moves in moves(),
+        history_limit in prop::sample::select(&[None, Some(0), Some(1)][..]),
         fates in fates(),
     ) {
-        let mut world = World::new(flavor, policy, fates);
+        let mut world = World::new(flavor, policy, history_limit, fates);
         let mut minute = 1;
         for one in moves {
             match one {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use cronjob_controller::model::{
-    ApiFailure, CronJob, CronJobSpec, CronJobStatus, Finish, Flavor, Job, JobTemplate, ObjectKey, OwnerReference, Policy,
-    Uid, WallTime,
+    ApiFailure, CronJob, CronJobSpec, CronJobStatus, Finish, Flavor, Job, JobTemplate, ObjectKey, OwnerReference,
+    Policy, Uid, WallTime,
 };
 use cronjob_controller::reconcile::{Answer, Call, JobCache};
 
@@ -75,8 +75,10 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn new(flavor: Flavor, policy: Policy) -> Self {
-        Self { flavor, cronjob: cronjob(policy), jobs: BTreeMap::new(), ever: BTreeSet::new(), version: 1 }
+    pub(crate) fn new(flavor: Flavor, policy: Policy, history_limit: Option<i32>) -> Self {
+        let mut cronjob = cronjob(policy);
+        cronjob.spec.successful_limit = history_limit;
+        Self { flavor, cronjob, jobs: BTreeMap::new(), ever: BTreeSet::new(), version: 1 }
     }
 
     fn next_version(&mut self) -> Box<str> {
@@ -88,10 +90,9 @@ impl Server {
         self.jobs.values().filter(|job| job.finish.is_none())
     }
 
-    /// Ends the oldest unfinished Job that the status knows.
+    /// Ends the oldest unfinished Job.
     pub(crate) fn finish_one(&mut self, now: WallTime) {
-        let known = |job: &Job| self.cronjob.status.active.iter().any(|reference| reference.uid == job.uid);
-        let Some(name) = self.unfinished().find(|job| known(job)).map(|job| job.key.name.to_string()) else { return };
+        let Some(name) = self.unfinished().next().map(|job| job.key.name.to_string()) else { return };
         let version = self.next_version();
         if let Some(job) = self.jobs.get_mut(&name) {
             job.finish = Some(Finish::Complete);
@@ -106,9 +107,7 @@ impl Server {
         match call {
             Call::GetCronJob { .. } => Answer::CronJob(Ok(Arc::new(self.cronjob.clone()))),
             Call::GetJob { key } => Answer::Job(self.find(key).cloned().map(Arc::new).ok_or_else(not_found)),
-            Call::DeleteJob { key } => {
-                Answer::Deleted(self.jobs.remove(&*key.name).map(drop).ok_or_else(not_found))
-            }
+            Call::DeleteJob { key } => Answer::Deleted(self.jobs.remove(&*key.name).map(drop).ok_or_else(not_found)),
             Call::CreateJob { cronjob, name, at, .. } => Answer::Job(self.create(cronjob, name, *at, now)),
             Call::PatchStatus { base, status } => Answer::CronJob(self.patch(base, status)),
         }

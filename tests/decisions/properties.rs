@@ -49,7 +49,15 @@ fn schedule() -> impl Strategy<Value = Box<str>> {
 
 fn deadline() -> impl Strategy<Value = Option<i64>> {
     prop::option::of(prop_oneof![
-        Just(i64::MIN), Just(i64::MAX), Just(-1), Just(0), Just(1), Just(9_223_372_036), Just(9_223_372_037), any::<i64>(), 1..100_000_i64
+        Just(i64::MIN),
+        Just(i64::MAX),
+        Just(-1),
+        Just(0),
+        Just(1),
+        Just(9_223_372_036),
+        Just(9_223_372_037),
+        any::<i64>(),
+        1..100_000_i64
     ])
 }
 

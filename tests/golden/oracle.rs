@@ -258,7 +258,11 @@ impl<'v> Oracle<'v, '_> {
             let excess = jobs.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
             let order = self.pick("/status/startTime", "/metadata/creationTimestamp");
             jobs.sort_by_key(|job| (time(job, order).is_none(), time(job, order), name(job)));
+            let recorded = Copy::of(&self.cj.object).last_schedule;
             for job in jobs.into_iter().take(excess) {
+                if self.on(Rule::OwnRunRecorded) && self.own_run(job).is_some_and(|at| recorded < Some(at)) {
+                    continue;
+                }
                 let _ = self.delete(job);
             }
         }
@@ -299,6 +303,11 @@ impl<'v> Oracle<'v, '_> {
             );
             self.say("Normal", "SawCompletedJob", said);
         }
+        let unrecorded = self.own_run(job).filter(|at| self.cj.last_schedule < Some(*at));
+        if let (Some(at), true) = (unrecorded, self.on(Rule::OwnRunRecorded)) {
+            self.cj.last_schedule = Some(at);
+            self.changed = true;
+        }
         if self.succeeded(job) {
             let ended = time(job, self.pick("/status/completionTime", "/status/state/lastTransitionTime"));
             if self.cj.last_success.is_none() || ended > self.cj.last_success {
@@ -315,14 +324,7 @@ impl<'v> Oracle<'v, '_> {
         let (namespace, cronjob) = self.key();
         let live = self.server.get_cronjob(&namespace, &cronjob).map_err(|status| End::Error(message(&status)))?;
         let live = Copy::of(&live);
-        let own = time(
-            job,
-            self.pick(
-                "/metadata/annotations/batch.kubernetes.io~1cronjob-scheduled-timestamp",
-                "/metadata/annotations/volcano.sh~1cronjob-scheduled-timestamp",
-            ),
-        );
-        let own = own.filter(|at| name(job) == format!("{cronjob}-{}", at.timestamp() / 60));
+        let own = self.own_run(job);
         if live.has(uid(job)) {
             self.adopt(live);
         } else if let (Some(at), true) = (own, self.on(Rule::OwnRunReadopted)) {
@@ -339,15 +341,26 @@ impl<'v> Oracle<'v, '_> {
         Ok(())
     }
 
+    /// The instant of a Job whose annotation gives the minute in its name.
+    fn own_run(&self, job: &Value) -> Option<Time> {
+        let annotation = self.pick(
+            "/metadata/annotations/batch.kubernetes.io~1cronjob-scheduled-timestamp",
+            "/metadata/annotations/volcano.sh~1cronjob-scheduled-timestamp",
+        );
+        time(job, annotation).filter(|at| name(job) == format!("{}-{}", self.key().1, at.timestamp() / 60))
+    }
+
     fn adopt(&mut self, mut live: Copy) {
         if self.on(Rule::ConsistentLiveCopy) {
             live.active.retain(|entry| !self.dropped.iter().any(|uid| uid == text(entry, "/uid")));
             live.last_success = live.last_success.max(self.cj.last_success);
             let original = Copy::of(&self.cj.object);
+            if self.cj.last_schedule > original.last_schedule {
+                live.last_schedule = live.last_schedule.max(self.cj.last_schedule);
+            }
             for added in self.cj.active.iter().filter(|entry| !original.has(text(entry, "/uid"))) {
                 if !live.has(text(added, "/uid")) {
                     live.active.push(added.clone());
-                    live.last_schedule = live.last_schedule.max(self.cj.last_schedule);
                 }
             }
         } else if self.k() && self.stale.is_none() {

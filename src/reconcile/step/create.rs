@@ -113,12 +113,13 @@ impl Step<'_> {
     /// overlook it; the Job is taken up if it is ours (rule `own-run-readopted`).
     pub(super) fn on_unanswered(&mut self, at: WallTime, answer: Answer) {
         match job_of(answer) {
-            Ok(job) if self.controls(&job) && (job.finish.is_none() || self.profile.adopts_finished) => {
+            Ok(job) if self.controls(&job) && job.finish.is_none() => {
                 if !self.is_active(&job.uid) {
                     self.add_active(&job, at);
                     self.memory.on_created(job, self.now);
                 }
             }
+            // Finished already: the run is recorded as that of any finished child, when the cache shows it.
             Ok(_) => {}
             Err(failure) if failure.is_not_found() => {}
             Err(failure) => return self.fail(StepError::of(&failure)),

@@ -39,7 +39,10 @@ impl Step<'_> {
             let excess = jobs.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
             if excess > 0 {
                 jobs.sort_by(|a, b| self.history_order(a).cmp(&self.history_order(b)));
-                beyond.extend(jobs.into_iter().take(excess));
+                jobs.truncate(excess);
+                // Rule `own-run-recorded`: first the status, then the deletion, lest a crash between them start the run again.
+                jobs.retain(|job| self.unrecorded_run(job, self.base.status.last_schedule_time).is_none());
+                beyond.extend(jobs);
             }
         }
         beyond
@@ -89,6 +92,10 @@ impl Step<'_> {
             self.drop_active(&job.uid);
             self.say(EventType::Normal, "SawCompletedJob", (self.profile.words.saw_completed)(job, finish));
         }
+        if let Some(at) = self.unrecorded_run(job, self.status.last_schedule_time) {
+            self.status.last_schedule_time = Some(at);
+            self.changed = true;
+        }
         let last = self.status.last_successful_time;
         // An unset time counts as changed even if the Job brings none, as in the peers.
         if job.succeeded && (last.is_none() || job.completion_time > last) {
@@ -114,10 +121,15 @@ impl Step<'_> {
         }
     }
 
-    /// The due instant of an unfinished Job that we must have created: its annotation gives the minute in its name (rule
-    /// `own-run-readopted`). A Job made by hand has another name or no such annotation.
+    /// The due instant of a Job that we must have created: its annotation gives the minute in its name (rules `own-run-readopted`,
+    /// `own-run-recorded`). A Job made by hand has another name or no such annotation.
     fn own_run(&self, job: &Job) -> Option<WallTime> {
         job.scheduled_time.filter(|at| job_name(&self.base.key.name, *at) == *job.key.name)
+    }
+
+    /// The due instant of such a Job if the status, as of `last`, does not know of it.
+    fn unrecorded_run(&self, job: &Job, last: Option<WallTime>) -> Option<WallTime> {
+        self.own_run(job).filter(|at| last < Some(*at))
     }
 
     /// Goes on with the live copy (rule `consistent-live-copy`): what this step did to the status so far is done to it too.
@@ -126,10 +138,12 @@ impl Step<'_> {
         let dropped = &self.dropped;
         self.status.active.retain(|reference| !dropped.contains(&reference.uid));
         self.status.last_successful_time = self.status.last_successful_time.max(earlier.last_successful_time);
+        if earlier.last_schedule_time > self.base.status.last_schedule_time {
+            self.status.last_schedule_time = self.status.last_schedule_time.max(earlier.last_schedule_time);
+        }
         for reference in added_in(&earlier, &self.base.status) {
             if !holds(&self.status.active, &reference.uid) {
                 self.status.active.push(reference.clone());
-                self.status.last_schedule_time = self.status.last_schedule_time.max(earlier.last_schedule_time);
             }
         }
         self.base = live;
