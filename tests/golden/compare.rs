@@ -38,7 +38,7 @@ pub(crate) struct Account {
     pub(crate) error_text: Option<String>,
     #[serde(default)]
     pub(crate) panic: Option<String>,
-    pub(crate) skew_seconds: Option<f64>,
+    pub(crate) skew_seconds: Option<i64>,
 }
 
 impl Account {

@@ -41,7 +41,7 @@ struct Oracle<'v, 's> {
     children: Vec<&'v Value>,
     changed: bool,
     dropped: Vec<String>,
-    skew: Option<f64>,
+    skew: Option<i64>,
     next_due: Option<Time>,
 }
 
@@ -596,7 +596,7 @@ impl<'v> Oracle<'v, '_> {
                     return Err(End::Error("created job missing owner reference".to_owned()));
                 }
                 let created = time(&job, "/metadata/creationTimestamp").unwrap_or_default();
-                self.skew = self.k().then(|| (created - at).as_seconds_f64());
+                self.skew = self.k().then(|| (created - at).num_seconds());
                 let said = self.pick(
                     format!("Created job {job_name}"),
                     format!("Created job {job_name} for CronJob {namespace}/{cronjob}"),

@@ -173,8 +173,7 @@ impl Vector {
             error_text: outcome.error.as_ref().map(|error| error.text.to_string()),
             panic: None,
             // Only the Kubernetes peer observes it.
-            #[allow(clippy::cast_precision_loss, reason = "a skew is a small number of seconds")]
-            skew_seconds: outcome.skew_s.filter(|_| flavor == Flavor::Kubernetes).map(|skew| skew as f64),
+            skew_seconds: outcome.skew_s.filter(|_| flavor == Flavor::Kubernetes),
         };
         (account, outcome)
     }
