@@ -1,4 +1,5 @@
-//! The metrics of controllers: those that every controller has (`controller_*`) and those about CronJobs (`cron_*`).
+//! The metrics about CronJobs (`cron_*`). What every controller has besides is counted by its queue (`workqueue_*`), its actors
+//! (`engine_*`) and the client (`rest_client_*`), in their own rooms.
 //!
 //! Invariants
 //! - Every label value comes from a closed set known at compile time, so the number of series does not grow with the cluster.
@@ -18,9 +19,6 @@ use super::Registry;
 const SKEW_BUCKETS_S: [f64; 19] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0,
 ];
-
-/// A step is some microseconds of thought and, if there is something to do, a few requests.
-const STEP_BUCKETS_S: [f64; 10] = [1e-5, 1e-4, 1e-3, 5e-3, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0];
 
 type Label = (&'static str, &'static str);
 type ByController<M> = Family<[Label; 1], M, fn() -> M>;
@@ -84,36 +82,9 @@ impl InvalidReason {
     }
 }
 
-/// How a step ended: label `result` of `controller_steps_total`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StepResult {
-    /// Everything it had to do was done.
-    Ok,
-    /// It will be tried again.
-    Error,
-    /// It panicked; its key pays with a back-off.
-    Panic,
-}
-
-impl StepResult {
-    const ALL: [Self; 3] = [Self::Ok, Self::Error, Self::Panic];
-
-    /// The text of the label.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Error => "error",
-            Self::Panic => "panic",
-        }
-    }
-}
-
-/// The metrics of all controllers of one process. Register once, then take each controller's part.
+/// The metrics of all CronJob controllers of one process. Register once, then take each controller's part.
 #[derive(Clone, Debug)]
 pub struct ControllerMetrics {
-    actors: ByController<Gauge>,
-    steps: ByControllerAnd<Counter>,
-    step_duration: ByController<Histogram>,
     runs: ByControllerAnd<Counter>,
     missed: ByController<Counter>,
     invalid: ByControllerAnd<Gauge>,
@@ -125,9 +96,6 @@ impl ControllerMetrics {
     /// Registers the metrics.
     pub fn register(registry: &Registry) -> Self {
         let metrics = Self {
-            actors: Family::new_with_constructor(Gauge::default),
-            steps: Family::new_with_constructor(Counter::default),
-            step_duration: Family::new_with_constructor(|| Histogram::new(STEP_BUCKETS_S)),
             runs: Family::new_with_constructor(Counter::default),
             missed: Family::new_with_constructor(Counter::default),
             invalid: Family::new_with_constructor(Gauge::default),
@@ -136,13 +104,6 @@ impl ControllerMetrics {
         };
         let all = metrics.clone();
         registry.register(|to| {
-            to.register("controller_actors", "Objects that a controller keeps an actor for", all.actors);
-            to.register("controller_steps", "Steps by how they ended", all.steps);
-            to.register(
-                "controller_step_duration_seconds",
-                "Time from check-out of an actor to its return",
-                all.step_duration,
-            );
             to.register("cron_runs", "Due instants by what became of them", all.runs);
             to.register("cron_missed_runs", "Due instants that passed without a Job and will get none", all.missed);
             to.register("cron_invalid", "CronJobs that cannot run, by reason", all.invalid);
@@ -160,18 +121,7 @@ impl ControllerMetrics {
         metrics
     }
 
-    /// The part of `controller` that any controller has.
-    pub fn steps(&self, controller: &'static str) -> StepMetrics {
-        let part = StepMetrics {
-            actors: self.actors.get_or_create_owned(&by(controller)),
-            duration: self.step_duration.get_or_create_owned(&by(controller)),
-            steps: StepResult::ALL
-                .map(|result| self.steps.get_or_create_owned(&by_and(controller, "result", result.as_str()))),
-        };
-        part
-    }
-
-    /// The part of `controller` that CronJob controllers have.
+    /// The part of `controller`.
     pub fn cron(&self, controller: &'static str) -> CronMetrics {
         CronMetrics {
             runs: RunResult::ALL
@@ -191,28 +141,6 @@ fn by(controller: &'static str) -> [Label; 1] {
 
 fn by_and(controller: &'static str, label: &'static str, value: &'static str) -> [Label; 2] {
     [("controller", controller), (label, value)]
-}
-
-/// What any controller counts. Cheap to clone; recording costs an atomic, or a short lock for a histogram.
-#[derive(Clone, Debug)]
-pub struct StepMetrics {
-    actors: Gauge,
-    duration: Histogram,
-    /// In the order of [`StepResult::ALL`].
-    steps: [Counter; StepResult::ALL.len()],
-}
-
-impl StepMetrics {
-    /// Sets the number of actors alive.
-    pub fn set_actors(&self, count: usize) {
-        self.actors.set(i64::try_from(count).unwrap_or(i64::MAX));
-    }
-
-    /// Records one step.
-    pub fn step(&self, result: StepResult, took: Duration) {
-        self.steps[result as usize].inc();
-        self.duration.observe(took.as_secs_f64());
-    }
 }
 
 /// What a CronJob controller counts. Cheap to clone.
@@ -269,7 +197,6 @@ mod tests {
     fn results_index_their_own_counters() {
         assert!(RunResult::ALL.iter().enumerate().all(|(at, result)| *result as usize == at));
         assert!(InvalidReason::ALL.iter().enumerate().all(|(at, reason)| *reason as usize == at));
-        assert!(StepResult::ALL.iter().enumerate().all(|(at, result)| *result as usize == at));
     }
 
     #[test]
@@ -277,14 +204,11 @@ mod tests {
         let registry = Registry::new();
         let metrics = ControllerMetrics::register(&registry);
         metrics.cron("kubernetes-cronjob");
-        metrics.steps("kubernetes-cronjob");
         let text = registry.encode(Exposition::PrometheusText).unwrap();
         for line in [
             "cron_runs_total{controller=\"kubernetes-cronjob\",result=\"skipped_forbid\"} 0\n",
             "cron_missed_runs_total{controller=\"kubernetes-cronjob\"} 0\n",
             "cron_invalid{controller=\"kubernetes-cronjob\",reason=\"time_zone\"} 0\n",
-            "controller_steps_total{controller=\"kubernetes-cronjob\",result=\"panic\"} 0\n",
-            "controller_actors{controller=\"kubernetes-cronjob\"} 0\n",
             "cronjob_controller_job_creation_skew_duration_seconds_count 0\n",
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
@@ -302,7 +226,7 @@ mod tests {
         volcano.validity_changed(None, Some(InvalidReason::Object));
         volcano.validity_changed(Some(InvalidReason::Object), Some(InvalidReason::Schedule));
         volcano.creation_skew(chrono::TimeDelta::seconds(3));
-        metrics.steps("volcano-cronjob").step(StepResult::Error, Duration::from_millis(2));
+        volcano.lag(Duration::from_millis(2));
         let text = registry.encode(Exposition::PrometheusText).unwrap();
         for line in [
             "cron_runs_total{controller=\"kubernetes-cronjob\",result=\"created\"} 1\n",
@@ -313,8 +237,7 @@ mod tests {
             "cron_invalid{controller=\"volcano-cronjob\",reason=\"schedule\"} 1\n",
             "cronjob_controller_job_creation_skew_duration_seconds_bucket{le=\"2\"} 0\n",
             "cronjob_controller_job_creation_skew_duration_seconds_bucket{le=\"4\"} 1\n",
-            "controller_steps_total{controller=\"volcano-cronjob\",result=\"error\"} 1\n",
-            "controller_step_duration_seconds_bucket{controller=\"volcano-cronjob\",le=\"0.005\"} 1\n",
+            "cron_schedule_lag_seconds_bucket{controller=\"volcano-cronjob\",le=\"0.0025\"} 1\n",
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }

@@ -90,7 +90,10 @@ where
 /// From now on a panic is a log line of level ERROR, in the form of all others, instead of Rust's own text.
 pub fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
-        let what = panic.payload_as_str().unwrap_or("panic without a text");
+        let payload = panic.payload();
+        let text =
+            payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        let what = text.unwrap_or("panic without a text");
         let at = panic.location().map(ToString::to_string).unwrap_or_default();
         tracing::error!(panic = what, at, "panicked");
     }));
