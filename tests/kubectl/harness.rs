@@ -92,7 +92,8 @@ impl Cluster {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program());
-        command.args(arguments).env("HOME", self.home.path()).env("KUBECONFIG", self.home.path().join("config"));
+        command.args(arguments).env("HOME", self.home.path()).env("TMPDIR", self.home.path());
+        command.env("KUBECONFIG", self.home.path().join("config"));
         command.env_remove("KUBECACHEDIR").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -104,20 +105,14 @@ impl Cluster {
 
     /// Runs kubectl to its end, with `input` as its standard input.
     pub(crate) async fn kubectl_with(&self, input: &str, arguments: &[&str]) -> Said {
+        finish(self.command(arguments), input.to_owned()).await
+    }
+
+    /// Runs kubectl to its end, with one more variable in its environment.
+    pub(crate) async fn kubectl_in(&self, variable: &str, value: &str, arguments: &[&str]) -> Said {
         let mut command = self.command(arguments);
-        let input = input.to_owned();
-        let output: Output = tokio::task::spawn_blocking(move || {
-            let mut child = command.spawn().unwrap();
-            child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-            child.wait_with_output().unwrap()
-        })
-        .await
-        .unwrap();
-        Said {
-            ok: output.status.success(),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-        }
+        command.env(variable, value);
+        finish(command, String::new()).await
     }
 
     /// Starts a kubectl that goes on, to be read line by line.
@@ -125,6 +120,21 @@ impl Cluster {
         let mut child = self.command(arguments).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
         Follow { child, lines }
+    }
+}
+
+async fn finish(mut command: Command, input: String) -> Said {
+    let output: Output = tokio::task::spawn_blocking(move || {
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    })
+    .await
+    .unwrap();
+    Said {
+        ok: output.status.success(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
     }
 }
 

@@ -119,6 +119,8 @@ async fn discovery_lists_every_kind_and_the_server_tells_its_version() {
             "{row:?} is missing in\n{text}"
         );
     }
+    let explained = cluster.kubectl(&["explain", "cj"]).await.good();
+    assert!(explained.contains("KIND:       CronJob") && explained.contains("VERSION:    v1"), "{explained}");
     let version = cluster.kubectl(&["version"]).await.good();
     assert!(version.contains("Server Version: v1.36"), "{version}");
     assert_eq!(cluster.kubectl(&["get", "--raw", "/readyz"]).await.good(), "ok");

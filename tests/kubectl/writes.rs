@@ -76,6 +76,24 @@ async fn labels_and_annotations_come_and_go_without_a_new_generation() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn edit_and_replace_write_what_was_read() {
+    let Some(cluster) = Cluster::start().await else { return };
+    apply(&cluster, CRONJOB).await;
+    let edit = ["edit", "cj", "etl"];
+    let edited = cluster.kubectl_in("KUBE_EDITOR", "sed -i -e s/side/extra/", &edit).await.good();
+    assert_eq!(edited.trim(), "cronjob.batch/etl edited");
+    assert_eq!(field(&cluster, ".spec.jobTemplate.spec.template.spec.containers[*].name").await, "main extra");
+    let wrong = cluster.kubectl_in("KUBE_EDITOR", "sed -i -e s/30.2/x/", &edit).await.bad();
+    assert!(wrong.contains(r#"cronjobs.batch "etl" is invalid"#), "{wrong}");
+    let yaml = cluster.kubectl(&["get", "cj", "etl", "-o", "yaml"]).await.good();
+    let changed = yaml.replace("  suspend: false", "  suspend: true");
+    let replaced = cluster.kubectl_with(&changed, &["replace", "-f", "-"]).await.good();
+    assert_eq!(replaced.trim(), "cronjob.batch/etl replaced");
+    let stale = cluster.kubectl_with(&yaml, &["replace", "-f", "-"]).await.bad();
+    assert!(stale.contains("the object has been modified; please apply your changes to the latest version"), "{stale}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn delete_waits_until_the_object_is_gone() {
     let Some(cluster) = Cluster::start().await else { return };
     apply(&cluster, CRONJOB).await;
