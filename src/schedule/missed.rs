@@ -144,7 +144,8 @@ impl Chain<'_> {
     }
 
     /// The chain's last member up to `now`, known that `floor` is a member: begins at a [safe](Self::safe_before) instant
-    /// ever further back until a member lies between.
+    /// ever further back until a member lies between. Where the chain breaks off (a day that the zone left out, Apia 2011), it finds what
+    /// comes behind the break.
     fn take_up(&self, floor: i64, now: i64) -> i64 {
         for back in [2 * HOUR_S, 2 * DAY_S, 40 * DAY_S, 400 * DAY_S, 3_300 * DAY_S] {
             let from = self.safe_before(now.saturating_sub(back), floor);
