@@ -146,7 +146,11 @@ fn print_table(what: &str, rows: &[Row]) {
     println!("\n{what:<22}{:>10}{:>10}{:>12}{:>16}{:>8}", "ours ns", "cron ns", "croner ns", "fastest peer", "ratio");
     for row in rows {
         let Row { expression, ours, cron, croner } = row;
-        println!("{expression:<22}{ours:>10.0}{cron:>10.0}{croner:>12.0}{:>16.0}{:>7.1}x", row.fastest_peer(), row.ratio());
+        println!(
+            "{expression:<22}{ours:>10.0}{cron:>10.0}{croner:>12.0}{:>16.0}{:>7.1}x",
+            row.fastest_peer(),
+            row.ratio()
+        );
     }
     let logs: f64 = rows.iter().map(|row| row.ratio().ln()).sum();
     println!("{:<22}{:>55.1}x", "geometric mean", (logs / rows.len() as f64).exp());

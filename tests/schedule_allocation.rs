@@ -6,16 +6,8 @@ use cronjob_controller::schedule::{Schedule, Zone, missed_since, next_start};
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
 
-const TEXTS: [&str; 8] = [
-    "* * * * *",
-    "30 2 * * *",
-    "0 12 13 * FRI",
-    "0 0 29 2 *",
-    "0 0 30 2 *",
-    "0 12 * * 0",
-    ", * * * *",
-    "@every 90s",
-];
+const TEXTS: [&str; 8] =
+    ["* * * * *", "30 2 * * *", "0 12 13 * FRI", "0 0 29 2 *", "0 0 30 2 *", "0 12 * * 0", ", * * * *", "@every 90s"];
 /// A usual zone, one with irregular midnights, one with half hours.
 const ZONES: [&str; 3] = ["America/New_York", "Asia/Beirut", "Australia/Lord_Howe"];
 

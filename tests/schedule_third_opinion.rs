@@ -16,8 +16,11 @@ fn any_values(low: u32, high: u32) -> impl Strategy<Value = String> {
         (value.clone(), value.clone()).prop_map(|(one, two)| format!("{one},{two}")),
         (value.clone(), value.clone()).prop_map(|(one, two)| format!("{}-{}", one.min(two), one.max(two))),
         (1..=high - low).prop_map(|step| format!("*/{step}")),
-        (value.clone(), value, 1..=high - low)
-            .prop_map(|(one, two, step)| format!("{}-{}/{step}", one.min(two), one.max(two))),
+        (value.clone(), value, 1..=high - low).prop_map(|(one, two, step)| format!(
+            "{}-{}/{step}",
+            one.min(two),
+            one.max(two)
+        )),
     ]
 }
 
