@@ -177,3 +177,16 @@ async fn server_side_apply_is_refused_and_says_so() {
     let bad = cluster.kubectl_with(CRONJOB, &["apply", "--server-side", "-f", "-"]).await.bad();
     assert!(bad.contains("the body of the request was in an unknown format"), "{bad}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_sample_is_accepted_but_the_invalid_one() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/config/samples");
+    let said = cluster.kubectl(&["apply", "-R", "-f", samples]).await;
+    assert!(said.out.lines().all(|line| line.ends_with(" created")), "{said:?}");
+    assert!(said.out.contains("cronjob.batch.volcano.sh/"), "{said:?}");
+    assert_eq!(
+        said.bad().trim(),
+        r#"The CronJob "invalid-minute" is invalid: spec.schedule: Invalid value: "61 * * * *": end of range (61) above maximum (59): 61"#
+    );
+}
