@@ -1,20 +1,17 @@
-//! Changes of a zone's offset, and what they do to a schedule: local times that do not exist, and such that come twice.
+//! Changes of a zone's offset, and how a start lies to them. What a change skips or doubles is in the description of the schedule.
 
 use std::fmt;
 
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 
 use crate::model::WallTime;
-use crate::schedule::{Schedule, Zone, next_start};
+use crate::schedule::Zone;
 
 /// Two changes of a zone are never closer than this (Ramadan's pair in Morocco is weeks apart), so no probe skips a pair.
 const PROBE: TimeDelta = TimeDelta::hours(12);
 
 /// Zone data has no changes after this year.
 const LAST_YEAR: i32 = 2100;
-
-/// Starts inside one change that are named one by one; of more only the number is told.
-const NAMED: usize = 4;
 
 /// One change of offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,47 +98,6 @@ impl ClockChange {
         let local_day = if at < self.at { self.before(at) } else { self.after(at) }.date_naive();
         (local_day == self.after(self.at).date_naive()).then_some(Place::SameDay)
     }
-
-    /// What this change does to the starts of a schedule without zone, in `zone`; `None`: nothing.
-    pub(super) fn effect_on(&self, schedule: &Schedule, zone: Zone) -> Option<String> {
-        if self.goes_forward() { self.skipped(schedule) } else { self.doubled(schedule, zone) }
-    }
-
-    /// Starts that the old offset would have given inside the gap.
-    fn skipped(&self, schedule: &Schedule) -> Option<String> {
-        let times = self.times(schedule, Zone::fixed(self.before_s), self.at, self.before_s);
-        let which = name(&times)?;
-        Some(format!("{self}: no start for {which}, which this day does not have"))
-    }
-
-    /// Starts in the second pass of the repeated stretch that have a twin in the first.
-    fn doubled(&self, schedule: &Schedule, zone: Zone) -> Option<String> {
-        let first = self.times(schedule, zone, self.at - self.length(), self.before_s);
-        let second = self.times(schedule, zone, self.at, self.after_s);
-        let both: Vec<String> = second.into_iter().filter(|time| first.contains(time)).collect();
-        let which = name(&both)?;
-        Some(format!("{self}: starts twice for {which}, which this day has twice"))
-    }
-
-    /// Local times, on a clock with `offset_s`, of the starts within this change's length from `from`.
-    fn times(&self, schedule: &Schedule, zone: Zone, from: WallTime, offset_s: i32) -> Vec<String> {
-        let until = from + self.length();
-        let first = next_start(schedule, zone, from - TimeDelta::seconds(1));
-        std::iter::successors(first, |at| next_start(schedule, zone, *at))
-            .take_while(|at| *at < until)
-            .map(|at| at.with_timezone(&fixed(offset_s)).format("%H:%M").to_string())
-            .collect()
-    }
-}
-
-/// Some local times in words; `None` for none.
-fn name(times: &[String]) -> Option<String> {
-    match times {
-        [] => None,
-        few if few.len() <= NAMED => Some(few.join(", ")),
-        [first, .., last] => Some(format!("{} times from {first} to {last}", times.len())),
-        [one] => Some(one.clone()),
-    }
 }
 
 impl fmt::Display for ClockChange {
@@ -169,46 +125,14 @@ mod tests {
         between(zone(name), instant("2026-01-01T00:00:00Z"), instant("2027-01-01T00:00:00Z"))
     }
 
-    fn effects(name: &str, schedule: &str) -> Vec<String> {
-        let schedule = Schedule::parse(schedule).unwrap();
-        changes_of_2026(name).iter().filter_map(|change| change.effect_on(&schedule, zone(name))).collect()
-    }
-
     #[test]
     fn a_year_has_both_changes_to_the_second() {
         let at: Vec<String> = changes_of_2026("America/New_York").iter().map(|change| change.at.to_rfc3339()).collect();
         assert_eq!(at, ["2026-03-08T07:00:00+00:00", "2026-11-01T06:00:00+00:00"]);
         assert_eq!(changes_of_2026("Asia/Shanghai"), []);
         assert_eq!(changes_of_2026("Africa/Casablanca").len(), 2);
-    }
-
-    #[test]
-    fn a_skipped_and_a_doubled_time_are_told() {
-        assert_eq!(
-            effects("America/New_York", "30 1,2 * * *"),
-            [
-                "2026-03-08, clocks go from 02:00 to 03:00: no start for 02:30, which this day does not have",
-                "2026-11-01, clocks go from 02:00 to 01:00: starts twice for 01:30, which this day has twice",
-            ]
-        );
-        assert_eq!(effects("America/New_York", "0 12 * * *"), [""; 0]);
-    }
-
-    #[test]
-    fn many_times_are_counted() {
-        let effects = effects("Europe/Berlin", "*/5 * * * *");
-        assert_eq!(
-            effects[0],
-            "2026-03-29, clocks go from 02:00 to 03:00: no start for 12 times from 02:00 to 02:55, which this day does not have"
-        );
-    }
-
-    #[test]
-    fn half_an_hour_is_a_change_too() {
-        assert_eq!(
-            effects("Australia/Lord_Howe", "45 1 * * *"),
-            ["2026-04-05, clocks go from 02:00 to 01:30: starts twice for 01:45, which this day has twice"]
-        );
+        let half_an_hour = changes_of_2026("Australia/Lord_Howe")[0];
+        assert_eq!(half_an_hour.to_string(), "2026-04-05, clocks go from 02:00 to 01:30");
     }
 
     #[test]

@@ -5,10 +5,10 @@ use serde::Serialize;
 
 use super::clock_change::{self, ClockChange, Place};
 use crate::model::{CronJob, Flavor, WallTime};
-use crate::schedule::{ParseError, Schedule, Timing, Zone, ZoneError, next_start};
+use crate::schedule::{ParseError, Schedule, Timing, Zone, ZoneError, describe, next_start};
 
-/// How far ahead clock changes are told even if no listed start lies beyond them: a year has both of them.
-const HORIZON: TimeDelta = TimeDelta::days(366);
+/// A change may lie this far from a start and still be told with it.
+const A_DAY: TimeDelta = TimeDelta::days(1);
 
 /// A schedule to look at.
 #[derive(Clone, Debug)]
@@ -66,6 +66,8 @@ pub(super) struct Forecast {
     pub(super) schedule: String,
     /// The zone that it is read in.
     pub(super) time_zone: &'static str,
+    /// The schedule in English.
+    pub(super) description: String,
     /// `spec.suspend`: the starts below will not happen.
     pub(super) suspended: bool,
     /// Whether nothing starts within the five years that the controllers look ahead.
@@ -137,15 +139,6 @@ impl Asked {
             Schedule::parse(&text).map_err(|source| Invalid::Schedule { text: self.schedule.clone(), source })?;
         Ok((schedule, schedule.zone().unwrap_or(zone)))
     }
-
-    /// The schedule without a zone of its own, to be asked in any.
-    fn zoneless(&self) -> Option<Schedule> {
-        let text = match self.schedule.split_once(' ') {
-            Some((prefix, rest)) if prefix.starts_with("TZ=") || prefix.starts_with("CRON_TZ=") => rest,
-            _ => &self.schedule,
-        };
-        Schedule::parse(text.trim()).ok()
-    }
 }
 
 impl Forecast {
@@ -157,21 +150,18 @@ impl Forecast {
             std::iter::successors(next_start(&schedule, zone, base), |at| next_start(&schedule, zone, *at))
                 .take(count)
                 .collect();
-        let until = instants.last().copied().unwrap_or(from).max(from + HORIZON);
-        let changes = clock_change::between(zone, from, until);
+        let until = instants.last().copied().unwrap_or(from) + A_DAY;
+        let changes = clock_change::between(zone, from - A_DAY, until);
         let starts: Vec<Start> = instants.iter().map(|at| start(*at, zone, &changes)).collect();
-        let mut notes = remarks(asked, &schedule, base == from);
-        if let (Timing::Fields(_), Some(zoneless)) = (schedule.timing(), asked.zoneless()) {
-            notes.extend(changes.iter().filter_map(|change| change.effect_on(&zoneless, zone)));
-        }
         Ok(Self {
             object: asked.object.clone(),
             schedule: asked.schedule.clone(),
             time_zone: zone.name(),
+            description: describe(&schedule, zone, from),
             suspended: asked.suspended,
             never: starts.is_empty(),
             starts,
-            notes,
+            notes: remarks(asked, &schedule, base == from),
         })
     }
 }

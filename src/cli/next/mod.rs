@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, Datelike, NaiveDate, Utc};
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
@@ -17,6 +17,9 @@ use crate::api::decode_cronjob;
 use crate::clock::Clock;
 use crate::model::{CronJob, Flavor, WallTime};
 use forecast::{Asked, Forecast};
+
+/// Years that `--from` may lie in.
+const YEARS: std::ops::RangeInclusive<i32> = 1..=9998;
 
 /// Arguments of `next`.
 #[derive(Debug, Args)]
@@ -165,12 +168,11 @@ fn cronjob(manifest: &Manifest) -> Option<Result<(Flavor, CronJob), String>> {
 }
 
 fn parse_instant(text: &str) -> Result<WallTime, String> {
-    if let Ok(instant) = DateTime::parse_from_rfc3339(text) {
-        return Ok(instant.with_timezone(&Utc));
-    }
-    let date: Option<NaiveDate> = text.parse().ok();
-    let midnight = date.and_then(|date| date.and_hms_opt(0, 0, 0));
-    midnight.map(|midnight| midnight.and_utc()).ok_or_else(|| {
+    let instant = DateTime::parse_from_rfc3339(text).map(|instant| instant.with_timezone(&Utc)).ok();
+    let midnight = || text.parse::<NaiveDate>().ok()?.and_hms_opt(0, 0, 0).map(|midnight| midnight.and_utc());
+    // Far from the edges of what a time can be, so that no sum overflows.
+    let sound = instant.or_else(midnight).filter(|instant| YEARS.contains(&instant.year()));
+    sound.ok_or_else(|| {
         format!("{text:?} is neither a time such as 2026-03-07T18:00:00-05:00 nor a date such as 2026-03-07")
     })
 }

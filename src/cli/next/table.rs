@@ -18,11 +18,12 @@ fn one(forecast: &Forecast, from: WallTime) -> String {
         line(&mut out, "CronJob", &format!("{}/{} ({})", object.namespace, object.name, object.api_version));
     }
     line(&mut out, "Schedule", &format!("{} in {}", forecast.schedule, forecast.time_zone));
+    line(&mut out, "Meaning", &forecast.description);
     if forecast.suspended {
         line(&mut out, "Suspended", "nothing starts until spec.suspend is false");
     }
     if forecast.never {
-        line(&mut out, "Never", "no start within the five years that the controllers look ahead");
+        line(&mut out, "Starts", "none within the five years that the controllers look ahead");
     } else {
         starts(&mut out, forecast, from);
     }

@@ -29,11 +29,11 @@ fn a_table_shows_zone_utc_and_the_start_that_the_clock_change_takes() {
     assert_eq!(complaints, [""; 0]);
     insta::assert_snapshot!(text, @r"
     Schedule:  30 2 * * * in America/New_York
+    Meaning:   At 02:30 every day (America/New_York). On 2026-03-08 the clock goes forward from 02:00 to 03:00: 02:30 doesn't exist and is skipped.
       AMERICA/NEW_YORK                UTC                   IN
       Sat 2026-03-07 02:30:00 -05:00  2026-03-07T07:30:00Z  19h30m
       Mon 2026-03-09 02:30:00 -04:00  2026-03-09T06:30:00Z  2d18h
       Tue 2026-03-10 02:30:00 -04:00  2026-03-10T06:30:00Z  3d18h
-    Note:      2026-03-08, clocks go from 02:00 to 03:00: no start for 02:30, which this day does not have
     ");
 }
 
@@ -42,12 +42,12 @@ fn a_doubled_hour_shows_both_of_its_starts() {
     let (text, _) = ask(&["-s", "30 1 * * *", "-z", "America/New_York", "--from", "2026-10-31T12:00:00Z", "-n", "4"]);
     insta::assert_snapshot!(text, @r"
     Schedule:  30 1 * * * in America/New_York
+    Meaning:   At 01:30 every day (America/New_York). On 2026-11-01 the clock goes back from 02:00 to 01:00: 01:30 runs twice.
       AMERICA/NEW_YORK                UTC                   IN
       Sun 2026-11-01 01:30:00 -04:00  2026-11-01T05:30:00Z  17h30m  this local time comes twice; first
       Sun 2026-11-01 01:30:00 -05:00  2026-11-01T06:30:00Z  18h30m  this local time comes twice; second
       Mon 2026-11-02 01:30:00 -05:00  2026-11-02T06:30:00Z  1d18h
       Tue 2026-11-03 01:30:00 -05:00  2026-11-03T06:30:00Z  2d18h
-    Note:      2026-11-01, clocks go from 02:00 to 01:00: starts twice for 01:30, which this day has twice
     ");
 }
 
@@ -75,6 +75,7 @@ items:
     insta::assert_snapshot!(text, @r"
     CronJob:   shop/a (batch/v1)
     Schedule:  0 * * * * in UTC
+    Meaning:   At minute 0 of each hour every day (UTC). No offset change in UTC within a year: nothing is skipped or repeated.
     Suspended: nothing starts until spec.suspend is false
       UTC                             UTC                   IN
       Fri 2026-03-06 13:00:00 +00:00  2026-03-06T13:00:00Z  1h0m
@@ -82,7 +83,8 @@ items:
 
     CronJob:   default/b (batch.volcano.sh/v1alpha1)
     Schedule:  0 0 30 2 * in Asia/Shanghai
-    Never:     no start within the five years that the controllers look ahead
+    Meaning:   Never: there is no such day in February.
+    Starts:    none within the five years that the controllers look ahead
     ");
 }
 
@@ -174,4 +176,7 @@ fn times_to_ask_from_are_instants_or_dates() {
     assert_eq!(parse_instant("2026-03-07").unwrap().to_rfc3339(), "2026-03-07T00:00:00+00:00");
     assert_eq!(parse_instant("2026-03-07T18:00:00-05:00").unwrap().to_rfc3339(), "2026-03-07T23:00:00+00:00");
     assert!(parse_instant("tomorrow").is_err());
+    assert!(parse_instant("+262142-12-31").is_err());
+    let (_, complaints) = ask(&["-s", "* * * * *", "-z", "America/New_York", "--from", "9998-12-31", "-n", "1000"]);
+    assert_eq!(complaints, [""; 0]);
 }
