@@ -298,7 +298,6 @@ fn holds(active: &[ObjectReference], uid: &Uid) -> bool {
 
 /// Whether a Job belongs to the CronJob (rule `owner-by-uid`).
 fn is_child(job: &Job, cronjob: &CronJob, profile: &Profile) -> bool {
-    let group = |api_version: &str| api_version.rsplit_once('/').map_or("", |(group, _)| group).to_owned();
     job.key.namespace == cronjob.key.namespace
         && job.controller.as_ref().is_some_and(|owner| {
             owner.uid == cronjob.uid
@@ -306,6 +305,11 @@ fn is_child(job: &Job, cronjob: &CronJob, profile: &Profile) -> bool {
                 && &*owner.kind == "CronJob"
                 && group(&owner.api_version) == group(profile.api_version)
         })
+}
+
+/// The group in an `apiVersion`; empty for core.
+fn group(api_version: &str) -> &str {
+    api_version.rsplit_once('/').map_or("", |(group, _)| group)
 }
 
 fn no_answer() -> ApiFailure {

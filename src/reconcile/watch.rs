@@ -111,3 +111,64 @@ fn resolve(flavor: Flavor, job: &Job, owners: Owners<'_>) -> Option<ObjectKey> {
     let key = ObjectKey::new(job.key.namespace.clone(), &**name);
     (owners(&key)? == *uid).then_some(key)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::CronJob;
+    use crate::reconcile::fixtures::{at, child_of, cronjob};
+    use crate::schedule::Zone;
+
+    const BOTH: [Flavor; 2] = [Flavor::Kubernetes, Flavor::Volcano];
+
+    fn update(flavor: Flavor, change: impl FnOnce(&mut CronJob)) -> Reaction {
+        let mut new = CronJob { resource_version: "10".into(), ..cronjob() };
+        change(&mut new);
+        on_cronjob_updated(Settings { flavor, local_zone: Zone::UTC }, &cronjob(), &new, at(5))
+    }
+
+    fn key() -> ObjectKey {
+        cronjob().key
+    }
+
+    #[test]
+    fn a_new_schedule_or_zone_is_waited_for_and_known_as_an_edit() {
+        for flavor in BOTH {
+            let reaction = update(flavor, |new| new.spec.schedule = "30 * * * *".into());
+            let delay = Duration::from_millis(25 * 60_000 + 100);
+            assert_eq!((reaction.operations, reaction.edited), (vec![Operation::AddAfter(key(), delay)], Some(at(5))));
+            assert_eq!(update(flavor, |new| new.spec.time_zone = Some("UTC".into())).edited, Some(at(5)));
+        }
+    }
+
+    #[test]
+    fn a_schedule_that_does_not_parse_is_spoken_of_and_wakes_nobody() {
+        for flavor in BOTH {
+            let reaction = update(flavor, |new| new.spec.schedule = "x".into());
+            assert_eq!(reaction.happenings[0].message, "unparseable schedule for cronjob: x");
+            assert_eq!((reaction.operations, reaction.edited), (vec![], Some(at(5))));
+        }
+    }
+
+    #[test]
+    fn any_other_change_is_looked_at_at_once_and_is_no_edit() {
+        for flavor in BOTH {
+            let reaction = update(flavor, |new| new.spec.suspend = true);
+            assert_eq!((reaction.operations, reaction.edited), (vec![Operation::Add(key())], None));
+        }
+        let resync = |new: &mut CronJob| new.resource_version = cronjob().resource_version;
+        assert_eq!(update(Flavor::Kubernetes, resync).operations, [Operation::Add(key())]);
+        assert_eq!(update(Flavor::Volcano, resync).operations, []);
+    }
+
+    #[test]
+    fn a_job_wakes_the_cached_cronjob_of_its_uid_only() {
+        for flavor in BOTH {
+            let job = child_of(flavor, "job", 0);
+            let owned_by = |uid: &'static str| on_job_added(flavor, &job, &|_| Some(uid.into())).operations;
+            assert_eq!(owned_by("cj-uid"), [Operation::Add(key())]);
+            assert_eq!(owned_by("recreated"), []);
+            assert_eq!(on_job_deleted(flavor, &job, &|_| None).operations, []);
+        }
+    }
+}
