@@ -3,4 +3,5 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod basics;
+mod herd;
 mod world;
