@@ -1,11 +1,15 @@
 //! The flags of the controllers themselves, the same for `run` and `sandbox`. Names are kube-controller-manager's where the
 //! meaning is the same.
 
+use std::time::Duration;
+
 use clap::{Args, ValueEnum};
 
 use super::selection::{ControllerList, FeatureGates};
 use super::values::parse_zone;
+use crate::controllers::{Options, REGISTRY, Registration};
 use crate::schedule::Zone;
+use crate::workqueue::RateLimiterConfig;
 
 /// Flags of the controllers.
 #[derive(Debug, Args)]
@@ -49,6 +53,37 @@ pub enum RateLimiterChoice {
 }
 
 impl ControllerArgs {
+    /// The controllers to start; one that is asked for but has a gate closed is told in the log instead.
+    pub fn selected(&self) -> Vec<&'static Registration> {
+        let asked_for = REGISTRY.iter().filter(|controller| self.controllers.enables(controller));
+        let may_start = |controller: &&'static Registration| {
+            let closed = controller.gates.iter().find(|gate| !self.feature_gates.enabled(**gate));
+            if let Some(gate) = closed {
+                let (controller, gate) = (controller.name, gate.name());
+                tracing::warn!(controller, gate, "not started: its feature gate is off");
+            }
+            closed.is_none()
+        };
+        asked_for.filter(may_start).collect()
+    }
+
+    /// How the controllers work; tells in the log which zone schedules without one mean.
+    pub fn options(&self, shutdown_budget: Duration) -> Options {
+        let local_zone = self.local_zone(std::env::var("TZ").ok().as_deref());
+        tracing::info!(zone = local_zone.name(), "zone of CronJobs without spec.timeZone");
+        let options = Options {
+            concurrent_syncs: self.concurrent_cron_job_syncs,
+            local_zone,
+            shutdown_budget,
+            ..Options::default()
+        };
+        match self.queue_rate_limiter {
+            RateLimiterChoice::Default => options,
+            // The peers' bucket is one for all keys of a controller, so there is one queue.
+            RateLimiterChoice::Peers => Options { rate_limiter: RateLimiterConfig::Peers, shards: 1, ..options },
+        }
+    }
+
     /// The zone of CronJobs without one: the flag, else `tz` (the variable `TZ`) if it is an IANA name, else UTC.
     pub fn local_zone(&self, tz: Option<&str>) -> Zone {
         let from_environment = || tz.filter(|name| !name.is_empty()).and_then(|name| parse_zone(name).ok());

@@ -15,10 +15,15 @@ pub mod controller;
 pub mod logging;
 pub mod manifests;
 pub mod next;
+mod process;
 pub mod run;
+#[cfg(feature = "sandbox")]
+mod samples;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
 pub mod selection;
+#[cfg(feature = "sandbox")]
+mod timeline;
 pub mod values;
 
 /// Exit code of invalid input, as clap's own.

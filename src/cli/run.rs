@@ -3,11 +3,22 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::Context;
 use clap::Args;
+use kube::Config;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::controller::ControllerArgs;
 use super::logging::LogArgs;
+use super::process::{any_seed, stop_on_signals};
 use super::values::{BindAddress, parse_duration};
+use crate::clock::Clock;
+use crate::cluster::{self, ApiClientOptions, Protocol, RateLimit};
+use crate::controllers::{Manager, Setup};
+use crate::schedule::TZDB_VERSION;
+use crate::telemetry::{Health, Registry, health_router, metrics_router, serve};
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]
@@ -85,10 +96,95 @@ pub struct ServingArgs {
 /// Runs the controllers until the process is told to end.
 ///
 /// # Errors
-/// The configuration cannot be read, a port is taken, or the API server cannot be spoken to at all.
+/// The configuration cannot be read, a port is taken, or the credentials are unusable.
 pub async fn execute(args: RunArgs) -> anyhow::Result<()> {
-    drop(args);
-    anyhow::bail!("not wired yet")
+    let RunArgs { cluster, controller, serving, log } = args;
+    let clock = Clock::system();
+    log.init(&clock)?;
+    let stop = stop_on_signals()?;
+    let clients = cluster::clients(cluster.config().await?, Protocol::default())?;
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), tzdb = TZDB_VERSION, server = clients.host, "starting");
+    let (registry, health) = (Registry::new(), Health::default());
+    registry.register_process(&clock, TZDB_VERSION);
+    let setup = Setup {
+        clients,
+        client_options: ApiClientOptions { rate: cluster.rate(), ..ApiClientOptions::default() },
+        clock,
+        seed: any_seed(),
+        registry: registry.clone(),
+        health: health.clone(),
+        observer: None,
+    };
+    let manager = Manager::new(setup, controller.options(serving.shutdown_budget), &controller.selected());
+    let (ports, closing) = (TaskTracker::new(), CancellationToken::new());
+    serving.open(&ports, registry, health, &closing).await?;
+    manager.run(stop).await;
+    // Last, so that probes and a last scrape are answered while the steps in flight end.
+    closing.cancel();
+    ports.close();
+    ports.wait().await;
+    tracing::info!("ended");
+    Ok(())
+}
+
+impl ClusterArgs {
+    /// The configuration of the cluster, by the rule in the help of `--kubeconfig`.
+    async fn config(&self) -> anyhow::Result<Config> {
+        let mut config = match &self.kubeconfig {
+            Some(path) => {
+                let file = Kubeconfig::read_from(path)
+                    .with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
+                Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+                    .await
+                    .with_context(|| format!("the kubeconfig {} cannot be used", path.display()))?
+            }
+            None => match Config::incluster() {
+                Ok(config) => config,
+                Err(_not_in_a_pod) => Config::from_kubeconfig(&KubeConfigOptions::default())
+                    .await
+                    .context("neither a pod's service account nor a kubeconfig tells which cluster to use")?,
+            },
+        };
+        if let Some(server) = &self.master {
+            config.cluster_url = server.clone();
+        }
+        Ok(config)
+    }
+
+    fn rate(&self) -> Option<RateLimit> {
+        (self.kube_api_qps > 0.0).then(|| RateLimit { qps: self.kube_api_qps.into(), burst: self.kube_api_burst })
+    }
+}
+
+impl ServingArgs {
+    /// Listens on both ports, or on one if they are the same, and answers until `closing`.
+    async fn open(
+        &self,
+        tasks: &TaskTracker,
+        registry: Registry,
+        health: Health,
+        closing: &CancellationToken,
+    ) -> anyhow::Result<()> {
+        let (metrics, probes) = (metrics_router(registry), health_router(health));
+        let addresses = (self.metrics_bind_address, self.health_probe_bind_address);
+        let served = if addresses.0 == addresses.1 {
+            vec![(addresses.0, metrics.merge(probes), "--metrics-bind-address")]
+        } else {
+            vec![(addresses.0, metrics, "--metrics-bind-address"), (addresses.1, probes, "--health-probe-bind-address")]
+        };
+        for (address, router, flag) in served {
+            let listener = address.bind().await.with_context(|| format!("cannot listen on {address} ({flag})"))?;
+            if let Some(listener) = listener {
+                let closing = closing.clone();
+                tasks.spawn(async move {
+                    if let Err(error) = serve(listener, router, closing).await {
+                        tracing::error!(%error, flag, "a port is not served any more");
+                    }
+                });
+            }
+        }
+        Ok(())
+    }
 }
 
 fn parse_server(text: &str) -> Result<http::Uri, String> {
@@ -106,8 +202,8 @@ fn parse_qps(text: &str) -> Result<f32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::selection::Feature;
     use crate::cli::{Args as CommandLine, Command};
+    use crate::controllers::{Gate, REGISTRY};
     use clap::Parser;
 
     fn parse(flags: &[&str]) -> Result<RunArgs, clap::Error> {
@@ -127,7 +223,7 @@ mod tests {
         assert_eq!(args.serving.metrics_bind_address.to_string(), ":8080");
         assert_eq!(args.serving.health_probe_bind_address.to_string(), ":8081");
         assert_eq!(args.serving.shutdown_budget, Duration::from_secs(25));
-        assert!(args.controller.feature_gates.enabled(Feature::VolcanoJobSupport));
+        assert!(args.controller.feature_gates.enabled(Gate::VolcanoJobSupport));
     }
 
     #[test]
@@ -143,8 +239,8 @@ mod tests {
             "--shutdown-budget=1m30s",
         ])
         .unwrap();
-        assert!(!args.controller.controllers.enables("volcano-cronjob"));
-        assert!(!args.controller.feature_gates.enabled(Feature::CronVolcanoJobSupport));
+        assert!(!args.controller.controllers.enables(&REGISTRY[1]));
+        assert!(!args.controller.feature_gates.enabled(Gate::CronVolcanoJobSupport));
         assert_eq!(args.controller.concurrent_cron_job_syncs, 7);
         assert_eq!(args.controller.local_zone(Some("Europe/Berlin")).name(), "Asia/Shanghai");
         assert_eq!(args.cluster.master.unwrap().host(), Some("127.0.0.1"));

@@ -1,13 +1,36 @@
 //! `sandbox`: everything in one process, faster than time.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context;
 use clap::Args;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::controller::ControllerArgs;
 use super::logging::LogArgs;
+use super::manifests::{self, Manifest};
+use super::process::{any_seed, stop_on_signals};
+use super::samples;
+use super::timeline::{print, timeline};
 use super::values::parse_positive_duration;
+use crate::clock::Clock;
+use crate::cluster::{ApiClientOptions, Clients};
+use crate::controllers::{Manager, Setup};
+use crate::sandbox::resources::RESOURCES;
+use crate::sandbox::runner::RunnerOptions;
+use crate::sandbox::server::kubeconfig;
+use crate::sandbox::{self, Sandbox};
+use crate::telemetry::{Health, Registry};
+
+/// How long steps in flight may take when the sandbox ends; its server answers at once.
+const SHUTDOWN_BUDGET: Duration = Duration::from_secs(2);
 
 /// Arguments of `sandbox`.
 #[derive(Debug, Args)]
@@ -66,10 +89,167 @@ pub struct SandboxArgs {
 /// Runs the sandbox until its time is over or the process is told to end.
 ///
 /// # Errors
-/// A manifest cannot be read or is refused, or a port is taken.
+/// A manifest cannot be read, every object is refused, or a port is taken.
 pub async fn execute(args: SandboxArgs) -> anyhow::Result<()> {
-    drop(args);
-    anyhow::bail!("not wired yet")
+    let clock = Clock::scaled(args.speed);
+    args.log.init(&clock)?;
+    let manifests = read_manifests(&args.files)?;
+    let stop = stop_on_signals()?;
+    let seed = args.seed.unwrap_or_else(any_seed);
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port))
+        .await
+        .with_context(|| format!("cannot listen on port {} of 127.0.0.1 (--port)", args.port))?;
+    let address = listener.local_addr()?;
+    let kubeconfig = Kubeconfig::write(args.kubeconfig.as_deref(), address)?;
+    println!("API server at http://{address}, time runs {} times faster, seed {seed}", args.speed);
+    println!("  kubectl --kubeconfig {} get cronjobs,jobs -A", kubeconfig.path.display());
+
+    let cluster = Sandbox::new(clock.clone(), seed, sandbox::Options::default());
+    let (tasks, closing) = (TaskTracker::new(), CancellationToken::new());
+    start_cluster(&cluster, listener, seed, &tasks, &closing);
+    create_all(&cluster, &manifests).await?;
+    let (observer, lines) = timeline();
+    let client = cluster.client();
+    let setup = Setup {
+        clients: Clients { requests: client.clone(), watches: client, host: address.to_string() },
+        client_options: ApiClientOptions::default(),
+        clock,
+        seed,
+        registry: Registry::new(),
+        health: Health::default(),
+        observer: Some(Arc::new(observer)),
+    };
+    let manager = Manager::new(setup, args.controller.options(SHUTDOWN_BUDGET), &args.controller.selected());
+    tasks.spawn(print(lines));
+    end_after(args.run_for, &stop, &tasks);
+    manager.run(stop).await;
+    closing.cancel();
+    tasks.close();
+    tasks.wait().await;
+    Ok(())
+}
+
+fn read_manifests(files: &[PathBuf]) -> anyhow::Result<Vec<Manifest>> {
+    if files.is_empty() {
+        return samples::read();
+    }
+    let mut all = Vec::new();
+    for file in files {
+        all.extend(manifests::read(file)?);
+    }
+    Ok(all)
+}
+
+/// Starts everything that a cluster has besides our controllers.
+fn start_cluster(
+    cluster: &Sandbox,
+    listener: TcpListener,
+    seed: u64,
+    tasks: &TaskTracker,
+    closing: &CancellationToken,
+) {
+    let (server, end) = (cluster.clone(), closing.clone());
+    tasks.spawn(async move { server.serve(listener, end).await });
+    let (server, end) = (cluster.clone(), closing.clone());
+    tasks.spawn(async move { server.run_background(end).await });
+    let (server, end) = (cluster.clone(), closing.clone());
+    let options = RunnerOptions { pods: true, ..RunnerOptions::default() };
+    tasks.spawn(async move { server.run_jobs(options, seed, end).await });
+}
+
+fn end_after(run_for: Option<Duration>, stop: &CancellationToken, tasks: &TaskTracker) {
+    let Some(run_for) = run_for else { return };
+    let stop = stop.clone();
+    tasks.spawn(async move {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            () = tokio::time::sleep(run_for) => stop.cancel(),
+        }
+    });
+}
+
+/// Creates what the manifests hold, namespaces that only objects name included, and says what is refused.
+async fn create_all(cluster: &Sandbox, manifests: &[Manifest]) -> anyhow::Result<()> {
+    let client = cluster.client();
+    let mut created = 0;
+    for manifest in manifests {
+        let what = Described(&manifest.object);
+        match create(&client, &manifest.object).await {
+            Ok(()) => created += 1,
+            Err(why) => println!("refused  {what} of {}: {why}", manifest.path.display()),
+        }
+    }
+    anyhow::ensure!(created > 0, "nothing was created: there was no object, or each was refused");
+    println!("created {created} of {} objects\n", manifests.len());
+    Ok(())
+}
+
+async fn create(client: &kube::Client, object: &Value) -> Result<(), String> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let api_version = text("/apiVersion");
+    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    let served = RESOURCES.iter().find(|r| (r.group, r.version, r.kind) == (group, version, text("/kind")));
+    let resource = served.ok_or_else(|| format!("the sandbox does not serve {} of {api_version}", text("/kind")))?;
+    let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+    if !resource.namespaced {
+        return post(client, format!("{root}/{}", resource.plural), object).await;
+    }
+    let namespace = Some(text("/metadata/namespace")).filter(|name| !name.is_empty()).unwrap_or("default");
+    // Already there, mostly; if the name is no name, the object itself is refused with the reason.
+    let _exists = post(client, "/api/v1/namespaces".into(), &namespace_called(namespace)).await;
+    post(client, format!("{root}/namespaces/{namespace}/{}", resource.plural), object).await
+}
+
+fn namespace_called(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+}
+
+/// Sends an object; the error is the server's message.
+async fn post(client: &kube::Client, path: String, object: &Value) -> Result<(), String> {
+    let body = serde_json::to_vec(object).map_err(|error| error.to_string())?;
+    let request = http::Request::post(path).header(http::header::CONTENT_TYPE, "application/json").body(body);
+    match client.request::<Value>(request.map_err(|error| error.to_string())?).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) => Err(status.message.clone()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// An object in words: kind, namespace and name.
+struct Described<'a>(&'a Value);
+
+impl fmt::Display for Described<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |pointer: &str| self.0.pointer(pointer).and_then(Value::as_str);
+        let namespace = text("/metadata/namespace").map(|namespace| format!("{namespace}/")).unwrap_or_default();
+        write!(f, "{} {namespace}{}", text("/kind").unwrap_or("object"), text("/metadata/name").unwrap_or("?"))
+    }
+}
+
+/// A kubeconfig on disk; removed when dropped, unless the user said where to write it.
+struct Kubeconfig {
+    path: PathBuf,
+    temporary: bool,
+}
+
+impl Kubeconfig {
+    fn write(path: Option<&Path>, address: SocketAddr) -> anyhow::Result<Self> {
+        let own = || std::env::temp_dir().join(format!("cronjob-controller-sandbox-{}.yaml", address.port()));
+        let written = Self { path: path.map_or_else(own, Path::to_owned), temporary: path.is_none() };
+        std::fs::write(&written.path, kubeconfig(address))
+            .with_context(|| format!("cannot write the kubeconfig {}", written.path.display()))?;
+        Ok(written)
+    }
+}
+
+impl Drop for Kubeconfig {
+    fn drop(&mut self) {
+        if self.temporary {
+            // A file left behind in the folder of temporary files does no harm.
+            let _removed = std::fs::remove_file(&self.path);
+        }
+    }
 }
 
 #[cfg(test)]

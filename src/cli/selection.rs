@@ -4,28 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// A controller that `--controllers` may name.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Known {
-    /// Its name.
-    pub name: &'static str,
-    /// Other names, shared with other controllers or not; the peers' name is one.
-    pub aliases: &'static [&'static str],
-    /// Whether `*` means it too.
-    pub on_by_default: bool,
-}
-
-/// All controllers of this binary.
-pub const KNOWN: [Known; 2] = [
-    Known { name: "kubernetes-cronjob", aliases: &["cronjob-controller"], on_by_default: true },
-    Known { name: "volcano-cronjob", aliases: &["cronjob-controller"], on_by_default: true },
-];
-
-impl Known {
-    fn answers_to(&self, name: &str) -> bool {
-        self.name == name || self.aliases.contains(&name)
-    }
-}
+use crate::controllers::{Gate, REGISTRY, Registration};
 
 /// Value of `--controllers`: `*` for all that are on by default, `NAME` to enable, `-NAME` to disable. The first entry that
 /// names a controller decides, wherever `*` stands.
@@ -35,14 +14,13 @@ pub struct ControllerList {
 }
 
 impl ControllerList {
-    /// Whether `controller` is to run. A name that is none of ours is off.
-    pub fn enables(&self, controller: &str) -> bool {
-        let Some(known) = KNOWN.iter().find(|known| known.name == controller) else { return false };
+    /// Whether `controller` is asked for.
+    pub fn enables(&self, controller: &Registration) -> bool {
         let decided = self.entries.iter().find_map(|entry| match entry.strip_prefix('-') {
-            Some(name) => known.answers_to(name).then_some(false),
-            None => known.answers_to(entry).then_some(true),
+            Some(name) => controller.answers_to(name).then_some(false),
+            None => controller.answers_to(entry).then_some(true),
         });
-        decided.unwrap_or(known.on_by_default && self.entries.iter().any(|entry| entry == "*"))
+        decided.unwrap_or(controller.on_by_default && self.entries.iter().any(|entry| entry == "*"))
     }
 }
 
@@ -53,7 +31,7 @@ impl FromStr for ControllerList {
         let entries: Vec<String> = text.split(',').map(|entry| entry.trim().to_owned()).collect();
         for entry in &entries {
             let name = entry.strip_prefix('-').unwrap_or(entry);
-            if entry != "*" && !KNOWN.iter().any(|known| known.answers_to(name)) {
+            if entry != "*" && !REGISTRY.iter().any(|known| known.answers_to(name)) {
                 return Err(format!("{name:?} is not in the list of known controllers: {}", known_names()));
             }
         }
@@ -68,40 +46,19 @@ impl fmt::Display for ControllerList {
 }
 
 fn known_names() -> String {
-    let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
+    let names = REGISTRY.map(|known| known.name);
     format!("{}, cronjob-controller (both)", names.join(", "))
-}
-
-/// A feature that can be switched off: name, what it does, default.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Feature {
-    /// Volcano's own gate of its Jobs. Either of the two off: no CronJobs of Volcano.
-    VolcanoJobSupport,
-    /// Volcano's own gate of its CronJobs.
-    CronVolcanoJobSupport,
-}
-
-impl Feature {
-    const ALL: [Self; 2] = [Self::VolcanoJobSupport, Self::CronVolcanoJobSupport];
-
-    /// Its name in `--feature-gates`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::VolcanoJobSupport => "VolcanoJobSupport",
-            Self::CronVolcanoJobSupport => "CronVolcanoJobSupport",
-        }
-    }
 }
 
 /// Value of `--feature-gates`: `NAME=true|false`, comma-separated. What is not named keeps its default, which is on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeatureGates {
-    set: BTreeMap<Feature, bool>,
+    set: BTreeMap<Gate, bool>,
 }
 
 impl FeatureGates {
     /// Whether the feature is on.
-    pub fn enabled(&self, feature: Feature) -> bool {
+    pub fn enabled(&self, feature: Gate) -> bool {
         self.set.get(&feature).copied().unwrap_or(true)
     }
 }
@@ -113,7 +70,7 @@ impl FromStr for FeatureGates {
         let mut set = BTreeMap::new();
         for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
             let (name, value) = entry.split_once('=').ok_or_else(|| format!("missing bool value for {entry}"))?;
-            let feature = Feature::ALL.into_iter().find(|feature| feature.name() == name.trim());
+            let feature = Gate::ALL.into_iter().find(|feature| feature.name() == name.trim());
             let feature = feature.ok_or_else(|| format!("unrecognized feature gate: {name}"))?;
             let on = match value.trim() {
                 "true" => true,
@@ -139,7 +96,7 @@ mod tests {
 
     fn running(text: &str) -> Vec<&'static str> {
         let list: ControllerList = text.parse().unwrap();
-        KNOWN.iter().map(|known| known.name).filter(|name| list.enables(name)).collect()
+        REGISTRY.iter().filter(|known| list.enables(known)).map(|known| known.name).collect()
     }
 
     #[test]
@@ -176,9 +133,9 @@ mod tests {
     #[test]
     fn gates_are_on_unless_switched_off() {
         let gates: FeatureGates = "VolcanoJobSupport=true, CronVolcanoJobSupport=false".parse().unwrap();
-        assert!(gates.enabled(Feature::VolcanoJobSupport));
-        assert!(!gates.enabled(Feature::CronVolcanoJobSupport));
-        assert!(FeatureGates::default().enabled(Feature::CronVolcanoJobSupport));
+        assert!(gates.enabled(Gate::VolcanoJobSupport));
+        assert!(!gates.enabled(Gate::CronVolcanoJobSupport));
+        assert!(FeatureGates::default().enabled(Gate::CronVolcanoJobSupport));
         assert_eq!("".parse(), Ok(FeatureGates::default()));
     }
 

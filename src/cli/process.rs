@@ -1,0 +1,38 @@
+//! What a long-running command needs of its process: to be told to end, and a seed.
+
+use rand::TryRng;
+use rand::rngs::SysRng;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// A token that SIGTERM or SIGINT cancels. A second signal ends the process at once with code 1, for those who cannot wait.
+///
+/// # Errors
+/// The system does not let us hear signals. Call it on a runtime.
+pub(super) fn stop_on_signals() -> std::io::Result<CancellationToken> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let stop = CancellationToken::new();
+    let told = stop.clone();
+    TaskTracker::new().spawn(async move {
+        loop {
+            tokio::select! {
+                biased;
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            if told.is_cancelled() {
+                tracing::warn!("told to end a second time: ending at once");
+                std::process::exit(1);
+            }
+            tracing::info!("told to end: no new work from now on");
+            told.cancel();
+        }
+    });
+    Ok(stop)
+}
+
+/// A seed that nobody can guess, or 0 if the system gives no random numbers.
+pub(super) fn any_seed() -> u64 {
+    SysRng.try_next_u64().unwrap_or_default()
+}
