@@ -6,7 +6,6 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use kube::Config;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -15,7 +14,7 @@ use super::logging::LogArgs;
 use super::process::{any_seed, stop_on_signals};
 use super::values::{BindAddress, parse_duration};
 use crate::clock::Clock;
-use crate::cluster::{self, ApiClientOptions, Protocol, RateLimit};
+use crate::cluster::{self, ApiClientOptions, Protocol, RateLimit, StackError};
 use crate::controllers::{Manager, Setup};
 use crate::schedule::TZDB_VERSION;
 use crate::telemetry::{Health, Registry, health_router, metrics_router, serve};
@@ -129,22 +128,8 @@ pub async fn execute(args: RunArgs) -> anyhow::Result<()> {
 
 impl ClusterArgs {
     /// The configuration of the cluster, by the rule in the help of `--kubeconfig`.
-    async fn config(&self) -> anyhow::Result<Config> {
-        let mut config = match &self.kubeconfig {
-            Some(path) => {
-                let file = Kubeconfig::read_from(path)
-                    .with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
-                Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
-                    .await
-                    .with_context(|| format!("the kubeconfig {} cannot be used", path.display()))?
-            }
-            None => match Config::incluster() {
-                Ok(config) => config,
-                Err(_not_in_a_pod) => Config::from_kubeconfig(&KubeConfigOptions::default())
-                    .await
-                    .context("neither a pod's service account nor a kubeconfig tells which cluster to use")?,
-            },
-        };
+    async fn config(&self) -> Result<Config, StackError> {
+        let mut config = cluster::load_config(self.kubeconfig.as_deref()).await?;
         if let Some(server) = &self.master {
             config.cluster_url = server.clone();
         }

@@ -39,7 +39,7 @@ const SHUTDOWN_BUDGET: Duration = Duration::from_secs(2);
     mut_arg("log_level", |arg| arg.default_value("warn")),
     after_help = "\
 Examples:
-  The samples, an hour in a minute; a daily CronJob runs every 24 minutes:
+  The samples, an hour in half a minute; a daily CronJob runs every 12 minutes:
     cronjob-controller sandbox
   Your own CronJobs, a day in half a minute, then stop:
     cronjob-controller sandbox -f cronjobs.yaml --speed 2880 --for 30s
@@ -59,7 +59,7 @@ pub struct SandboxArgs {
     pub files: Vec<PathBuf>,
 
     /// How many times faster than real time the sandbox's time runs, from the present on; at least 1.
-    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub speed: u32,
 
     /// End after this much real time. Default: run until Ctrl-C.

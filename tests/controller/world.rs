@@ -43,7 +43,6 @@ pub(crate) struct Said {
     pub(crate) at: WallTime,
     pub(crate) about: ObjectKey,
     pub(crate) reason: &'static str,
-    pub(crate) message: String,
 }
 
 #[derive(Clone, Default)]
