@@ -7,13 +7,17 @@
 //! - Wall time can be stepped at any moment. [`Clock::drift`] shows such a step; whoever arms timers from due instants
 //!   watches it and arms them anew.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use tokio::time::Instant;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
 
 use crate::model::WallTime;
+
+/// How often the machine's clocks are compared: a step, or a sleep of the machine, is noticed within this time.
+const COMPARE_EVERY: Duration = Duration::from_millis(500);
 
 /// Both clocks. Cheap to clone; clones read the same time.
 #[derive(Clone, Debug)]
@@ -38,7 +42,7 @@ enum Kind {
     Derived {
         speed: u32,
         /// Sum of all steps so far; written by [`Clock::step`].
-        step: Mutex<TimeDelta>,
+        step: watch::Sender<TimeDelta>,
     },
 }
 
@@ -59,7 +63,7 @@ impl Clock {
     }
 
     fn derived(start: WallTime, speed: u32) -> Self {
-        Self::new(Kind::Derived { speed: speed.max(1), step: Mutex::new(TimeDelta::zero()) }, start)
+        Self::new(Kind::Derived { speed: speed.max(1), step: watch::Sender::new(TimeDelta::zero()) }, start)
     }
 
     fn new(kind: Kind, start_wall: WallTime) -> Self {
@@ -70,10 +74,7 @@ impl Clock {
     pub fn wall(&self) -> WallTime {
         match &self.source.kind {
             Kind::System => system_wall(),
-            Kind::Derived { step, .. } => {
-                let step = *step.lock().unwrap_or_else(PoisonError::into_inner);
-                saturating_add(self.undisturbed_wall(), step)
-            }
+            Kind::Derived { step, .. } => saturating_add(self.undisturbed_wall(), *step.borrow()),
         }
     }
 
@@ -104,8 +105,25 @@ impl Clock {
     /// Steps a derived wall clock by `by`, as an operator or NTP would; the system's clock is left alone.
     pub fn step(&self, by: TimeDelta) {
         if let Kind::Derived { step, .. } = &self.source.kind {
-            let mut step = step.lock().unwrap_or_else(PoisonError::into_inner);
-            *step = step.checked_add(&by).unwrap_or(*step);
+            step.send_modify(|step| *step = step.checked_add(&by).unwrap_or(*step));
+        }
+    }
+
+    /// Calls `compare` whenever the wall clock may have been stepped, for ever. A derived clock says when it was; the machine's
+    /// has to be asked again and again.
+    pub async fn watch_steps(&self, mut compare: impl FnMut()) {
+        match &self.source.kind {
+            Kind::System => loop {
+                sleep(COMPARE_EVERY).await;
+                compare();
+            },
+            Kind::Derived { step, .. } => {
+                let mut steps = step.subscribe();
+                // An error would mean that the sender is gone; `self` holds it.
+                while steps.changed().await.is_ok() {
+                    compare();
+                }
+            }
         }
     }
 
@@ -162,7 +180,7 @@ mod tests {
     async fn a_scaled_clock_shortens_waits_and_never_wakes_early() {
         let clock = Clock {
             source: Arc::new(Source {
-                kind: Kind::Derived { speed: 7, step: Mutex::default() },
+                kind: Kind::Derived { speed: 7, step: watch::Sender::new(TimeDelta::zero()) },
                 start_wall: noon(),
                 start_mono: mono_now(),
             }),

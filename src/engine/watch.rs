@@ -1,16 +1,11 @@
 //! The watch on the wall clock: due instants are wall time, timers are monotonic, and the difference may jump.
 
-use std::time::Duration;
-
 use chrono::TimeDelta;
 use tokio_util::sync::CancellationToken;
 
 use super::kind::Kind;
 use super::supervisor::Engine;
 use crate::workqueue::Class;
-
-/// How often the clocks are compared.
-const PERIOD: Duration = Duration::from_millis(250);
 
 /// Differences up to this are let be: the slow steering of NTP adds up to it before timers are armed anew.
 const TOLERANCE: TimeDelta = TimeDelta::milliseconds(50);
@@ -19,12 +14,7 @@ impl<K: Kind> Engine<K> {
     /// Compares the clocks until `stop`.
     pub(super) async fn watch_clock(&self, stop: &CancellationToken) {
         let mut armed_at = self.drift_at_start;
-        loop {
-            tokio::select! {
-                biased;
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(PERIOD) => {}
-            }
+        let compare = || {
             let drift = self.clock.drift();
             let step = drift - armed_at;
             if step.abs() > TOLERANCE {
@@ -33,6 +23,11 @@ impl<K: Kind> Engine<K> {
                 self.metrics.as_ref().inspect(|metrics| metrics.on_clock_step());
                 self.on_clock_step(step > TimeDelta::zero());
             }
+        };
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            () = self.clock.watch_steps(compare) => {}
         }
     }
 

@@ -50,7 +50,7 @@ struct Ear(Arc<Mutex<Vec<Said>>>);
 
 impl Observer for Ear {
     fn on_happening(&self, _controller: &'static str, about: &ObjectKey, at: WallTime, happening: &Happening) {
-        let said = Said { at, about: about.clone(), reason: happening.reason, message: happening.message.clone() };
+        let said = Said { at, about: about.clone(), reason: happening.reason };
         self.0.lock().unwrap().push(said);
     }
 }
@@ -75,7 +75,8 @@ impl World {
     /// A server whose clock starts at `start`; no controllers yet.
     pub(crate) fn new(start: &str) -> Self {
         let clock = Clock::starting_at(at(start));
-        let sandbox = Sandbox::new(clock.clone(), 7, sandbox::Options::default());
+        let sandbox =
+            Sandbox::new(clock.clone(), 7, sandbox::Options { gc_every: Duration::from_secs(5), ..Default::default() });
         let (background, tasks) = (CancellationToken::new(), TaskTracker::new());
         let (server, cancel) = (sandbox.clone(), background.clone());
         tasks.spawn(async move { server.run_background(cancel).await });
