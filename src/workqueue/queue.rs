@@ -76,6 +76,8 @@ struct Shared<K: QueueKey> {
     earlier: Notify,
     /// Wakes whoever waits for the shutdown or for the end of a drain.
     phase: Notify,
+    /// Wakes the keeper of the gauges when a key is handed out.
+    busy: Notify,
     /// Held by the one waiting getter that sleeps until the earliest delay. Fair, and released when that getter is dropped.
     timekeeper: AsyncMutex<()>,
 }
@@ -104,6 +106,7 @@ impl<K: QueueKey> Queue<K> {
                 ready: Notify::new(),
                 earlier: Notify::new(),
                 phase: Notify::new(),
+                busy: Notify::new(),
                 timekeeper: AsyncMutex::new(()),
             }),
         }
@@ -187,7 +190,10 @@ impl<K: QueueKey> Queue<K> {
     fn try_get(&self) -> Poll<Option<Guard<K>>> {
         let (key, closed) = self.with(|state, now_ns| (state.take(now_ns), state.is_shut_down()));
         match key {
-            Some(key) => Poll::Ready(Some(Guard { key, queue: self.clone() })),
+            Some(key) => {
+                self.shared.busy.notify_one();
+                Poll::Ready(Some(Guard { key, queue: self.clone() }))
+            }
             None if closed => Poll::Ready(None),
             None => Poll::Pending,
         }
@@ -233,8 +239,8 @@ impl<K: QueueKey> Queue<K> {
         }
     }
 
-    /// Writes the gauges of running work every 500 ms until shutdown; returns at once if the queue has no metrics. For a
-    /// queue with metrics, drive this in a task.
+    /// Writes the gauges of running work every 500 ms while there is any, until shutdown; returns at once if the queue has no
+    /// metrics. For a queue with metrics, drive this in a task.
     pub async fn keep_gauges(&self) {
         loop {
             let mut phase = pin!(self.shared.phase.notified());
@@ -242,10 +248,15 @@ impl<K: QueueKey> Queue<K> {
             if self.with(|state, _| state.is_shut_down() || !state.has_metrics()) {
                 return;
             }
+            let idle = self.with(|state, now_ns| {
+                state.refresh_gauges(now_ns);
+                state.counts().in_flight == 0
+            });
             tokio::select! {
                 biased;
                 () = phase => {}
-                () = sleep(GAUGE_PERIOD) => self.with(|state, now_ns| state.refresh_gauges(now_ns)),
+                () = self.shared.busy.notified(), if idle => {}
+                () = sleep(GAUGE_PERIOD), if !idle => {}
             }
         }
     }

@@ -4,4 +4,5 @@
 
 mod basics;
 mod herd;
+mod week;
 mod world;

@@ -9,6 +9,7 @@ use cronjob_controller::cluster::{ApiClientOptions, Clients};
 use cronjob_controller::controllers::{Counts, Manager, Observer, Options, REGISTRY, Setup};
 use cronjob_controller::model::{Happening, ObjectKey, WallTime};
 use cronjob_controller::sandbox::resources::{Resource, find};
+use cronjob_controller::sandbox::runner::RunnerOptions;
 use cronjob_controller::sandbox::{self, Sandbox};
 use cronjob_controller::telemetry::{Health, Registry};
 use http::{Method, Request};
@@ -43,6 +44,7 @@ pub(crate) struct Said {
     pub(crate) at: WallTime,
     pub(crate) about: ObjectKey,
     pub(crate) reason: &'static str,
+    pub(crate) message: String,
 }
 
 #[derive(Clone, Default)]
@@ -50,7 +52,7 @@ struct Ear(Arc<Mutex<Vec<Said>>>);
 
 impl Observer for Ear {
     fn on_happening(&self, _controller: &'static str, about: &ObjectKey, at: WallTime, happening: &Happening) {
-        let said = Said { at, about: about.clone(), reason: happening.reason };
+        let said = Said { at, about: about.clone(), reason: happening.reason, message: happening.message.clone() };
         self.0.lock().unwrap().push(said);
     }
 }
@@ -81,6 +83,12 @@ impl World {
         let (server, cancel) = (sandbox.clone(), background.clone());
         tasks.spawn(async move { server.run_background(cancel).await });
         Self { sandbox, clock, ear: Ear::default(), background, tasks, running: None }
+    }
+
+    /// Starts the stand-in that runs the Jobs, steered by the annotations of each.
+    pub(crate) fn run_jobs(&self) {
+        let (server, cancel) = (self.sandbox.clone(), self.background.clone());
+        self.tasks.spawn(async move { server.run_jobs(RunnerOptions::default(), 5, cancel).await });
     }
 
     /// Starts the controllers.
@@ -157,8 +165,11 @@ impl World {
     }
 
     pub(crate) async fn create(&self, object: &Value) {
-        let path = collection_of(object);
-        self.request(Method::POST, &path, object).await.unwrap_or_else(|status| panic!("{status:#}"));
+        self.try_create(object).await.unwrap_or_else(|status| panic!("{status:#}"));
+    }
+
+    pub(crate) async fn try_create(&self, object: &Value) -> Result<Value, Value> {
+        self.request(Method::POST, &collection_of(object), object).await
     }
 
     pub(crate) async fn patch(&self, resource: &Resource, namespace: &str, name: &str, patch: &Value) {
