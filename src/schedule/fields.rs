@@ -70,7 +70,8 @@ impl Fields {
     /// The days of a month that match, as bits 1-31, whether or not the month itself does. `first` is the day number of its 1st.
     #[inline]
     pub(super) fn days_of(&self, first: i64, days: u32) -> u64 {
-        let in_week = ((self.day_of_week & 0x7f) * SIX_WEEKS >> weekday(first)) << 1;
+        let six_weeks = (self.day_of_week & 0x7f) * SIX_WEEKS;
+        let in_week = (six_weeks >> weekday(first)) << 1;
         let matching = if self.days_are_anded() { self.day_of_month & in_week } else { self.day_of_month | in_week };
         matching & ((2 << days) - 2)
     }

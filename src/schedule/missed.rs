@@ -216,3 +216,96 @@ fn clear_of(zone: &Table, barrier: i64) -> i64 {
     let date = date_of((two_days_on + zone.stretch(barrier).offset).div_euclid(DAY_S));
     if date.day > 4 { two_days_on } else { day_number(date.year, date.month + 1, 3) * DAY_S }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> DateTime<Utc> {
+        text.parse().unwrap()
+    }
+
+    fn missed_in(zone: &str, text: &str, start: &str, now: &str) -> Result<Missed, NeverTwice> {
+        let zone = Zone::load(zone, Zone::UTC).unwrap();
+        missed_since(&Schedule::parse(text).unwrap(), zone, at(start), at(now))
+    }
+
+    fn missed(text: &str, start: &str, now: &str) -> Missed {
+        missed_in("UTC", text, start, now).unwrap()
+    }
+
+    #[test]
+    fn the_first_pending_instant_is_no_miss_yet() {
+        let none = missed("0 * * * *", "2026-01-01T00:00:00Z", "2026-01-01T00:59:59.999Z");
+        assert_eq!(none, Missed { newest: None, kind: MissedKind::None, count: MissedCount::Exactly(0) });
+        let one = missed("0 * * * *", "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z");
+        let newest = Some(at("2026-01-01T01:00:00Z"));
+        assert_eq!(one, Missed { newest, kind: MissedKind::None, count: MissedCount::Exactly(1) });
+    }
+
+    #[test]
+    fn a_hundred_are_few_and_counted_one_more_are_many() {
+        let hundred = missed("* * * * *", "2026-01-01T00:00:00Z", "2026-01-01T01:40:59Z");
+        assert_eq!((hundred.kind, hundred.count), (MissedKind::Few, MissedCount::Exactly(100)));
+        let more = missed("* * * * *", "2026-01-01T00:00:00Z", "2026-01-01T01:41:00Z");
+        assert_eq!((more.kind, more.count), (MissedKind::Many, MissedCount::More));
+        assert_eq!(more.newest, Some(at("2026-01-01T01:41:00Z")));
+    }
+
+    #[test]
+    fn the_newest_is_found_where_the_peers_estimate_jumps_past_it() {
+        let pair = missed("0,1 0 * * *", "2026-01-01T00:01:00Z", "2026-01-02T00:03:00Z");
+        assert_eq!((pair.newest, pair.count), (Some(at("2026-01-02T00:01:00Z")), MissedCount::Exactly(2)));
+    }
+
+    #[test]
+    fn many_is_the_peers_estimate_even_if_few_were_missed() {
+        // Two a day a minute apart: the estimate takes every gap to be a minute.
+        let two_days = missed("0,1 0 * * *", "2026-01-01T00:01:00Z", "2026-01-03T12:00:00Z");
+        assert_eq!((two_days.kind, two_days.count), (MissedKind::Many, MissedCount::Exactly(4)));
+    }
+
+    #[test]
+    fn never_and_once_more_then_never_are_errors() {
+        for (text, start, now) in [
+            ("0 0 30 2 *", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"),
+            (", * * * *", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"),
+            ("0 0 29 2 *", "2095-06-01T00:00:00Z", "2097-01-01T00:00:00Z"),
+        ] {
+            assert_eq!(missed_in("UTC", text, start, now), Err(NeverTwice), "{text}");
+        }
+        assert_eq!(NeverTwice.to_string(), "time difference between two schedules is less than 1 second");
+        let before_the_last = missed("0 0 29 2 *", "2095-06-01T00:00:00Z", "2096-01-01T00:00:00Z");
+        assert_eq!(before_the_last.newest, None, "not due yet: no error");
+    }
+
+    #[test]
+    fn two_thousand_years_of_minutes_take_no_longer_than_a_hundred() {
+        for zone in ["UTC", "America/New_York", "Asia/Beirut", "Australia/Lord_Howe"] {
+            let ages = missed_in(zone, "* * * * *", "0001-01-01T00:00:00Z", "2026-05-01T12:34:56Z").unwrap();
+            let newest = Some(at("2026-05-01T12:34:00Z"));
+            assert_eq!(ages, Missed { newest, kind: MissedKind::Many, count: MissedCount::More }, "{zone}");
+        }
+    }
+
+    #[test]
+    fn every_keeps_its_phase_over_any_distance() {
+        let every = missed("@every 7s", "1970-01-01T00:00:00Z", "2026-01-01T00:00:00Z");
+        let newest = every.newest.unwrap();
+        assert_eq!(newest.timestamp() % 7, 0);
+        assert!(at("2026-01-01T00:00:00Z") - newest < chrono::TimeDelta::seconds(7));
+        assert_eq!((every.kind, every.count), (MissedKind::Many, MissedCount::More));
+    }
+
+    #[test]
+    fn where_the_walk_stands_still_the_chain_goes_on() {
+        let chatham = Zone::load("Pacific/Chatham", Zone::UTC).unwrap();
+        let schedule = Schedule::parse("50 3 * * *").unwrap();
+        let stuck = at("2026-04-04T14:05:00Z");
+        assert_eq!(schedule.next(stuck, chatham), Some(stuck), "the peers' walk");
+        let onwards = next_start(&schedule, chatham, stuck).unwrap();
+        assert!(onwards > stuck && onwards < at("2026-04-06T00:00:00Z"), "{onwards}");
+        let missed = missed_in("Pacific/Chatham", "5,55 3 * * *", "2026-04-03T00:00:00Z", "2026-04-30T00:00:00Z").unwrap();
+        assert_eq!(missed.newest, Some(at("2026-04-29T15:10:00Z")));
+    }
+}

@@ -122,3 +122,54 @@ fn by_the_chain(
     let count = if count > COUNTED { MissedCount::More } else { MissedCount::Exactly(count) };
     Some(Some((newest, count)))
 }
+
+/// Texts whose searches differ most in length, for the instants and zones at the edges.
+const TEXTS: [&str; 9] = [
+    "* * * * *",
+    "59 23 31 12 *",
+    "0 0 1 1 *",
+    "0 0 29 2 *",
+    "0 0 30 2 *",
+    "0 12 31 * 6",
+    ", * * * *",
+    "@every 1s",
+    "@every 2562047h",
+];
+
+#[test]
+fn no_instant_makes_a_search_panic_or_hang() {
+    let edges = [
+        DateTime::<Utc>::MIN_UTC,
+        instant(-62_135_596_800), // year 1, Go's zero time
+        instant(-1),
+        instant(9_223_372_036),  // the end of 64-bit nanoseconds, 2262
+        instant(16_725_225_600), // 2500, where the rules of zones end
+        instant(253_402_300_799), // the last second of 9999
+        DateTime::<Utc>::MAX_UTC,
+    ];
+    let zones = ["UTC", "America/New_York", "Asia/Beirut", "Pacific/Apia", "Africa/Monrovia"]
+        .map(|name| Zone::load(name, Zone::UTC).unwrap())
+        .into_iter()
+        .chain([Zone::fixed(86_399), Zone::fixed(-86_399)]);
+    for zone in zones {
+        for text in TEXTS {
+            let schedule = parsed(text);
+            for (from, now) in edges.iter().flat_map(|from| edges.map(|now| (*from, now))) {
+                assert!(next_start(&schedule, zone, from).is_none_or(|next| next > from), "{text} {zone:?} {from}");
+                if let Ok(missed) = missed_since(&schedule, zone, from, now) {
+                    assert!(missed.newest.is_none_or(|newest| newest <= now), "{text} {zone:?} {from} {now}");
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(3_000))]
+
+    #[test]
+    fn no_text_makes_the_parser_panic(text in prop_oneof![".{0,80}", r"(TZ=)?[*?,/0-9a-zA-Z@ \-]{0,40}", r"@every [-+.0-9a-zµ]{0,24}"]) {
+        // Either way it answers, and an error has a text.
+        prop_assert!(Schedule::parse(&text).map_or_else(|error| !error.to_string().is_empty(), |_| true));
+    }
+}

@@ -15,7 +15,7 @@ pub(super) fn walk(fields: &Fields, zone: &Table, from: i64) -> Option<i64> {
     let mut walk = Walk { fields, zone, at: from + 1, stretch: *zone.stretch(from + 1), touched: false };
     let year_limit = walk.date().year + 5;
     while walk.date().year <= year_limit {
-        if walk.to_month() && walk.to_day()? && walk.to_hour() && walk.to_minute() && walk.to_second() {
+        if walk.seek_month() && walk.seek_day()? && walk.seek_hour() && walk.seek_minute() && walk.seek_second() {
             return Some(walk.at);
         }
     }
@@ -35,7 +35,7 @@ struct Walk<'a> {
 
 /// Each stage answers whether its field matches now; if not, the walk goes back to its top.
 impl Walk<'_> {
-    fn to_month(&mut self) -> bool {
+    fn seek_month(&mut self) -> bool {
         while !self.fields.has_month(self.date().month) {
             let Date { year, month, .. } = self.date();
             if self.touch() {
@@ -51,7 +51,7 @@ impl Walk<'_> {
     }
 
     /// `None` where the peers' walk steps on the spot for ever: a day that the zone left out.
-    fn to_day(&mut self) -> Option<bool> {
+    fn seek_day(&mut self) -> Option<bool> {
         loop {
             let date = self.date();
             let first = self.day() - i64::from(date.day) + 1;
@@ -96,7 +96,7 @@ impl Walk<'_> {
         (self.at != before).then_some(())
     }
 
-    fn to_hour(&mut self) -> bool {
+    fn seek_hour(&mut self) -> bool {
         while self.fields.hour & 1 << self.hour() == 0 {
             if self.touch() {
                 self.go_to_wall(self.wall() - self.second_of_day() % HOUR_S);
@@ -109,7 +109,7 @@ impl Walk<'_> {
         true
     }
 
-    fn to_minute(&mut self) -> bool {
+    fn seek_minute(&mut self) -> bool {
         while self.fields.minute & 1 << self.minute() == 0 {
             if self.touch() {
                 // The peers cut to a minute of UTC, not of the wall.
@@ -123,7 +123,7 @@ impl Walk<'_> {
         true
     }
 
-    fn to_second(&mut self) -> bool {
+    fn seek_second(&mut self) -> bool {
         let start = self.at;
         while self.wall().rem_euclid(MINUTE_S) != 0 {
             self.touch();
