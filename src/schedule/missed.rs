@@ -305,7 +305,8 @@ mod tests {
         assert_eq!(schedule.next(stuck, chatham), Some(stuck), "the peers' walk");
         let onwards = next_start(&schedule, chatham, stuck).unwrap();
         assert!(onwards > stuck && onwards < at("2026-04-06T00:00:00Z"), "{onwards}");
-        let missed = missed_in("Pacific/Chatham", "5,55 3 * * *", "2026-04-03T00:00:00Z", "2026-04-30T00:00:00Z").unwrap();
+        let missed =
+            missed_in("Pacific/Chatham", "5,55 3 * * *", "2026-04-03T00:00:00Z", "2026-04-30T00:00:00Z").unwrap();
         assert_eq!(missed.newest, Some(at("2026-04-29T15:10:00Z")));
     }
 }

@@ -142,8 +142,8 @@ fn no_instant_makes_a_search_panic_or_hang() {
         DateTime::<Utc>::MIN_UTC,
         instant(-62_135_596_800), // year 1, Go's zero time
         instant(-1),
-        instant(9_223_372_036),  // the end of 64-bit nanoseconds, 2262
-        instant(16_725_225_600), // 2500, where the rules of zones end
+        instant(9_223_372_036),   // the end of 64-bit nanoseconds, 2262
+        instant(16_725_225_600),  // 2500, where the rules of zones end
         instant(253_402_300_799), // the last second of 9999
         DateTime::<Utc>::MAX_UTC,
     ];
