@@ -1,6 +1,7 @@
 //! What an idle actor costs in resident memory, on Linux: a size, not a timing. One test alone in its binary, since it
 //! reads the memory of the whole process.
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "helpers of a test may panic")]
 
 use std::sync::Arc;
 use std::time::Duration;
