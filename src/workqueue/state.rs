@@ -112,11 +112,11 @@ impl<K: QueueKey> State<K> {
     /// Hands out the key whose turn it is.
     pub(super) fn take(&mut self, now_ns: u64) -> Option<K> {
         let key = self.turns.pop()?;
-        if let Some(dirty) = self.dirty.remove(&key) {
+        if let Some((own, dirty)) = self.dirty.remove_entry(&key) {
             shrink(&mut self.dirty);
+            self.running.insert(own, now_ns);
             self.observe(|metrics| metrics.on_get(elapsed(dirty.since_ns, now_ns)));
         }
-        self.running.insert(key.clone(), now_ns);
         Some(key)
     }
 

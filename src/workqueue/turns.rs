@@ -3,7 +3,7 @@
 //! Invariant: a tenant stands in its class's ring exactly once if and only if it has a lane there. A lane may be empty
 //! after a removal; it goes when its turn comes.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use rustc_hash::FxBuildHasher;
 
@@ -24,8 +24,8 @@ pub(super) struct Turns<K> {
 struct Ring<K> {
     /// Tenants in the order of their turns.
     order: VecDeque<u64>,
-    /// Each tenant's keys by the number under which they entered.
-    lanes: HashMap<u64, BTreeMap<u64, K>, FxBuildHasher>,
+    /// Each tenant's keys with the numbers under which they entered, which rise.
+    lanes: HashMap<u64, VecDeque<(u64, K)>, FxBuildHasher>,
 }
 
 impl<K> Turns<K> {
@@ -57,7 +57,9 @@ impl<K> Turns<K> {
     /// Takes a waiting key out, by the class and the number under which it entered, and hands it back.
     pub(super) fn remove(&mut self, key: &K, class: Class, seq: u64) -> Option<K> {
         let tenant = (self.tenant_of)(key);
-        let key = self.ring(class).lanes.get_mut(&tenant)?.remove(&seq)?;
+        let lane = self.ring(class).lanes.get_mut(&tenant)?;
+        let at = lane.binary_search_by_key(&seq, |(seq, _)| *seq).ok()?;
+        let (_, key) = lane.remove(at)?;
         self.len -= 1;
         Some(key)
     }
@@ -79,16 +81,16 @@ impl<K> Ring<K> {
         let order = &mut self.order;
         let lane = self.lanes.entry(tenant).or_insert_with(|| {
             order.push_back(tenant);
-            BTreeMap::new()
+            VecDeque::new()
         });
-        lane.insert(seq, key);
+        lane.push_back((seq, key));
     }
 
     /// The next key of the tenant whose turn it is; a tenant with more goes to the end of the ring.
     fn pop(&mut self) -> Option<K> {
         while let Some(tenant) = self.order.pop_front() {
             let Some(lane) = self.lanes.get_mut(&tenant) else { continue };
-            let key = lane.pop_first().map(|(_, key)| key);
+            let key = lane.pop_front().map(|(_, key)| key);
             if lane.is_empty() {
                 self.lanes.remove(&tenant);
             } else {
