@@ -30,7 +30,11 @@ const ROOMS: &[Room] = &[
     Room { name: "telemetry", may_use: &["model", "clock"], never: &KUBERNETES },
     Room { name: "api", may_use: &["model"], never: &["tokio", "dashmap"] },
     Room { name: "reconcile", may_use: &["model", "schedule"], never: &RUNTIMES },
-    Room { name: "engine", may_use: &["workqueue", "clock", "model::WallTime"], never: &KUBERNETES },
+    Room {
+        name: "engine",
+        may_use: &["workqueue", "clock", "model::WallTime", "model::ObjectKey"],
+        never: &KUBERNETES,
+    },
     Room { name: "cluster", may_use: &["model", "clock", "telemetry"], never: &[] },
     Room { name: "sandbox", may_use: &["model", "clock", "schedule"], never: &[] },
     Room {
