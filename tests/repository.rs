@@ -126,6 +126,24 @@ fn every_decision_is_in_the_index_under_its_own_title() {
     }
 }
 
+#[test]
+fn every_link_between_documents_leads_somewhere() {
+    let mut broken = Vec::new();
+    for folder in [".", "docs", "docs/adr", "config"] {
+        for file in files(folder, "md") {
+            let text = fs::read_to_string(root().join(&file)).unwrap();
+            let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+            for target in targets.filter(|target| !target.contains("://") && !target.starts_with('#')) {
+                let path = root().join(folder).join(target.split('#').next().unwrap());
+                if !path.exists() {
+                    broken.push(format!("{file}: {target}"));
+                }
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
 /// Paths from the root of the files with this extension right inside a folder, in order.
 fn files(folder: &str, extension: &str) -> Vec<String> {
     let mut paths: Vec<PathBuf> =
