@@ -16,9 +16,22 @@ use tokio_util::task::TaskTracker;
 
 use super::*;
 use crate::clock::Clock;
-use crate::model::{ObjectKey, WallTime};
+use crate::model::WallTime;
 
 const BUDGET: Duration = Duration::from_secs(30);
+
+/// A key in two parts, as the engine's users have it; the engine itself knows none of theirs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct ObjectKey {
+    namespace: Arc<str>,
+    name: Arc<str>,
+}
+
+impl ObjectKey {
+    fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
 
 /// What the next step of any key does; without one it is done, or gone if there is no object.
 #[derive(Clone)]
