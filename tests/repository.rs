@@ -1,5 +1,7 @@
 //! What stands in the repository beside the code says what the code does: manifests, samples, decisions.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

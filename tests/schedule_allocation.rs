@@ -1,5 +1,7 @@
 //! `next` allocates nothing, wherever it has to search. Alone in its binary: the heap's statistics are the process's.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
+
 use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::schedule::{Schedule, Zone, missed_since, next_start};
 

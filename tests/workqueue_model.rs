@@ -1,6 +1,8 @@
 //! Random operations on the work queue, compared step by step with a reference model that is plain enough to be checked
 //! by reading. Time is virtual.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -86,7 +86,7 @@ async fn replace_deletes_the_running_job_first() {
     world.start();
     world.pass_until("2026-03-01T10:03:30Z").await;
     let newest = format!("k-{}", at("2026-03-01T10:03:00Z").timestamp() / 60);
-    assert_eq!(world.job_names(jobs(), "k").await, [newest.clone()]);
+    assert_eq!(world.job_names(jobs(), "k").await, std::slice::from_ref(&newest));
     let active = world.status(cronjobs(), "default", "k")["active"].clone();
     assert_eq!(active.as_array().map(Vec::len), Some(1));
     assert_eq!(active[0]["name"], newest);

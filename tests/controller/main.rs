@@ -1,6 +1,6 @@
 //! The controllers against the API server in the process, under virtual time.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod basics;
 mod herd;

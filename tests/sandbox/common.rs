@@ -109,3 +109,8 @@ pub(crate) fn volcano_cronjob(name: &str) -> Value {
 pub(crate) fn configmap(name: &str, data: &str) -> Value {
     json!({ "metadata": { "name": name }, "data": { "k": data } })
 }
+
+/// Monotonic time, which tokio pauses.
+pub(crate) fn mono() -> tokio::time::Instant {
+    Clock::system().mono()
+}

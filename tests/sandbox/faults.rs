@@ -10,7 +10,7 @@ use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, WatchEvent, WatchParams};
 use serde_json::Value;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use crate::common::*;
 
@@ -55,7 +55,7 @@ async fn a_duplicated_create_answers_the_second_one_and_delays_take_their_time()
     let sandbox = sandbox();
     sandbox.faults().install(Fault::new(Action::Duplicate).on(Verb::Create).times(1));
     assert_eq!(post(&sandbox, JOBS, &job("a")).await.code, 409);
-    let start = Instant::now();
+    let start = mono();
     sandbox.faults().install(Fault::new(Action::Delay(Duration::from_secs(3))).on(Verb::Get).times(1));
     sandbox.faults().install(Fault::new(Action::DelayAnswer(Duration::from_secs(4))).on(Verb::Get).times(1));
     assert_eq!(get(&sandbox, &format!("{JOBS}/a")).await.code, 200);
@@ -93,7 +93,7 @@ async fn a_stale_cache_hides_a_write_from_watches_until_it_is_released() {
     assert_eq!(shown(&mut events).await, ["a", "b", "c"]);
 
     sandbox.faults().install(Fault::stale_cache(Release::After(Duration::from_secs(30))).on(Verb::Create).times(1));
-    let start = Instant::now();
+    let start = mono();
     post(&sandbox, CONFIGMAPS, &configmap("d", "1")).await;
     assert!(matches!(events.try_next().await, Ok(Some(WatchEvent::Added(_)))));
     assert_eq!(start.elapsed(), Duration::from_secs(30));
@@ -117,7 +117,7 @@ async fn watches_can_be_cut_stalled_and_expired() {
     let api: Api<ConfigMap> = Api::namespaced(sandbox.client(), "default");
     let params = WatchParams { bookmarks: false, ..WatchParams::default().timeout(100) };
     let from = sandbox.with_store(|store| store.revision()).to_string();
-    let start = Instant::now();
+    let start = mono();
 
     sandbox.faults().install(Fault::new(Action::CutWatch(Duration::from_secs(5))).on(Verb::Watch).times(1));
     assert!(api.watch(&params, &from).await.unwrap().boxed().next().await.is_none());

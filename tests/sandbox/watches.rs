@@ -121,7 +121,7 @@ async fn initial_events_end_with_a_marked_bookmark_and_the_stream_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn bookmarks_come_each_minute_and_before_the_end() {
     let sandbox = sandbox();
-    let start = tokio::time::Instant::now();
+    let start = mono();
     let from = sandbox.with_store(|store| store.revision());
     let query = format!("watch=true&allowWatchBookmarks=true&timeoutSeconds=150&resourceVersion={from}");
     let mut frames = Frames::open(&sandbox, &format!("{CONFIGMAPS}?{query}")).await;
