@@ -40,7 +40,7 @@ impl Fields {
     }
 
     /// A set without a member, as of the field `,`: nothing ever matches.
-    pub(super) fn never_match(&self) -> bool {
+    pub(super) fn never_matches(&self) -> bool {
         // The shift drops the flag.
         let empty = |set: u64| set << 1 == 0;
         let no_day = if self.days_are_anded() {
@@ -52,7 +52,7 @@ impl Fields {
     }
 
     /// Whether a wall reading (seconds as if it were UTC) is in all five sets; its second has to be 0.
-    pub(super) fn match_reading(&self, wall: i64) -> bool {
+    pub(super) fn matches_reading(&self, wall: i64) -> bool {
         let (day, second_of_day) = (wall.div_euclid(DAY_S), wall.rem_euclid(DAY_S));
         let date = date_of(day);
         let days = self.days_of(day - i64::from(date.day) + 1, days_in_month(date.year, date.month));

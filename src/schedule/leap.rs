@@ -29,7 +29,7 @@ pub(super) enum Leap {
 
 /// The next instant after `from` (UTC seconds).
 pub(super) fn leap(fields: &Fields, zone: &Table, from: i64) -> Leap {
-    if fields.never_match() {
+    if fields.never_matches() {
         return Leap::Never;
     }
     let start = from + 1;

@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use thiserror::Error;
 
 use super::civil::{DAY_S, HOUR_S, MINUTE_S, date_of, day_number};
-use super::zone::Table;
+use super::zone::{Barrier, Table};
 use super::{Schedule, Timing, Zone};
 
 /// Missed instants are counted exactly up to this many.
@@ -169,28 +169,39 @@ impl Chain<'_> {
 
     /// An instant at or before `at` from which the walk finds the same members as the chain from `floor` does, or `floor`.
     ///
-    /// The walk forgets where it began, but for two things. Within a day of an offset change its answer depends on the start; so
-    /// the instant lies two days clear of any. And at a *barrier* (irregular midnight, change by part of an hour) it can pick up an odd
-    /// time of day or an unchecked month, which it carries until a day that matches; so behind the barrier there must be
-    /// two matching days before the instant, else it has to lie before the barrier.
+    /// The walk forgets where it began, but for three things. Within a day of an offset change its answer depends on the start; so the
+    /// instant lies two days clear of any. At a *barrier* (irregular midnight, change by part of an hour) it can pick up an odd time of
+    /// day, which it carries up to a day that matches. And at a barrier around the first of a month it can pick up an odd day of the
+    /// month as well: stepping by months it then enters the next matching month late, or overruns a short one (January 30 and
+    /// a month is March 2), and is in order again in the month after that. So between barrier and instant there must be enough
+    /// matching days or months, else the instant has to lie before the barrier.
     fn safe_before(&self, at: i64, floor: i64) -> i64 {
         let zone = self.schedule.zone_or(self.local).table();
         let mut at = calm_before(zone, at);
         while at > floor {
-            let Some(barrier) = zone.barrier_before(at) else { return at };
-            if self.settled_by(at, clear_of(zone, barrier)) {
-                return at;
+            let unsettled_day = zone.barrier_before(at).filter(|barrier| !self.days_settle(*barrier, zone, at));
+            let unsettled = unsettled_day
+                .or_else(|| zone.month_barrier_before(at).filter(|barrier| !self.months_settle(*barrier, zone, at)));
+            match unsettled {
+                Some(barrier) => at = calm_before(zone, barrier.at),
+                None => return at,
             }
-            at = calm_before(zone, barrier);
         }
         floor
     }
 
-    /// Whether two days between `clear` and `at` match.
-    fn settled_by(&self, at: i64, clear: i64) -> bool {
-        let one = self.next(clear).filter(|one| *one < at);
+    /// Whether two days between a barrier and `at` match.
+    fn days_settle(&self, barrier: Barrier, zone: &Table, at: i64) -> bool {
+        let one = self.next(clear_of(barrier, zone)).filter(|one| *one < at);
         let other_day = one.and_then(|one| self.next(one + DAY_S + 2 * HOUR_S));
         other_day.is_some_and(|other| other < at)
+    }
+
+    /// Whether days match in three months between a barrier and `at`.
+    fn months_settle(&self, barrier: Barrier, zone: &Table, at: i64) -> bool {
+        let later_month = |member: i64| self.next(month_after(member, zone)).filter(|next| *next < at);
+        let one = self.next(clear_of(barrier, zone)).filter(|one| *one < at);
+        one.and_then(later_month).and_then(later_month).is_some()
     }
 }
 
@@ -209,12 +220,17 @@ fn calm_before(zone: &Table, at: i64) -> i64 {
     }
 }
 
-/// Past what a barrier does by itself: two days, but if it lies around the first of a month, then two days into the next
-/// one, because a month left unchecked at its first day is checked there.
-fn clear_of(zone: &Table, barrier: i64) -> i64 {
-    let two_days_on = barrier + 2 * DAY_S;
-    let date = date_of((two_days_on + zone.stretch(barrier).offset).div_euclid(DAY_S));
-    if date.day > 4 { two_days_on } else { day_number(date.year, date.month + 1, 3) * DAY_S }
+/// Past what a barrier does by itself: two days; around the first of a month two days into the next one, because a month left
+/// unchecked at its first day is checked there.
+fn clear_of(barrier: Barrier, zone: &Table) -> i64 {
+    let two_days_on = barrier.at + 2 * DAY_S;
+    if barrier.at_month_start { month_after(two_days_on, zone) } else { two_days_on }
+}
+
+/// Two days into the month after that of `at`.
+fn month_after(at: i64, zone: &Table) -> i64 {
+    let date = date_of((at + zone.stretch(at).offset).div_euclid(DAY_S));
+    day_number(date.year, date.month + 1, 3) * DAY_S
 }
 
 #[cfg(test)]
@@ -286,6 +302,15 @@ mod tests {
             let newest = Some(at("2026-05-01T12:34:00Z"));
             assert_eq!(ages, Missed { newest, kind: MissedKind::Many, count: MissedCount::More }, "{zone}");
         }
+    }
+
+    #[test]
+    fn what_the_walk_picked_up_at_a_month_s_start_is_remembered() {
+        // Midnight of 1965-12-01 is missing: the walk from March on enters December on November 30, 23:00, and by "February 30"
+        // overruns all of February 1966, a hundred hours of which seem to be there.
+        let (start, now) = ("1965-02-24T21:59:59Z", "1966-03-01T03:00:00Z");
+        let missed = missed_in("America/Boa_Vista", "0 * * 2 *", start, now).unwrap();
+        assert_eq!((missed.newest, missed.count), (Some(at("1965-03-01T02:00:00Z")), MissedCount::More));
     }
 
     #[test]

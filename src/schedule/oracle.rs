@@ -6,7 +6,7 @@ use super::zone::Table;
 
 /// The next instant after `from` (UTC seconds, fraction dropped); `None`: not within five years, or the peers would never return.
 pub(super) fn next_s(fields: &Fields, zone: &Table, from: i64) -> Option<i64> {
-    if fields.never_match() {
+    if fields.never_matches() {
         return None;
     }
     let mut walk = Walk { fields, zone, at: from + 1, touched: false };

@@ -68,7 +68,7 @@ fn effects_of(change: &Change, schedule: &Schedule, fields: &Fields, zone: Zone)
         .iter()
         .filter(|at| **at >= change.at)
         .map(wall_of)
-        .filter(|wall| (new_wall..old_wall).contains(wall) && fields.match_reading(*wall))
+        .filter(|wall| (new_wall..old_wall).contains(wall) && fields.matches_reading(*wall))
         .collect();
     let missed: Vec<i64> = only_in(&wanted, &runs).map(wall_of).collect();
     let extra: Vec<i64> = only_in(&runs, &wanted).map(wall_of).collect();
@@ -107,14 +107,14 @@ fn matching_between(fields: &Fields, table: &Table, first: i64, last: i64) -> Ve
     let whole = first + (-first).rem_euclid(MINUTE_S);
     (0..(last - whole) / MINUTE_S)
         .map(|minute| whole + minute * MINUTE_S)
-        .filter(|at| fields.match_reading(at + table.stretch(*at).offset))
+        .filter(|at| fields.matches_reading(at + table.stretch(*at).offset))
         .collect()
 }
 
 /// The matching wall readings of `first..last`.
 fn matching_readings(fields: &Fields, first: i64, last: i64) -> Vec<i64> {
     let minutes = (last - first).max(0) / MINUTE_S;
-    (0..minutes).map(|minute| first + minute * MINUTE_S).filter(|wall| fields.match_reading(*wall)).collect()
+    (0..minutes).map(|minute| first + minute * MINUTE_S).filter(|wall| fields.matches_reading(*wall)).collect()
 }
 
 fn list(walls: &[i64]) -> String {

@@ -39,7 +39,7 @@ pub fn describe(schedule: &Schedule, local: Zone, from: DateTime<Utc>) -> String
 
 /// Why nothing ever matches.
 fn never(fields: &Fields) -> Option<String> {
-    if fields.never_match() {
+    if fields.never_matches() {
         return Some("a field is an empty list".to_owned());
     }
     let every_weekday = Values::of(fields.day_of_week).len() == 7;

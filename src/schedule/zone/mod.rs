@@ -16,7 +16,7 @@ use chrono::{DateTime, Utc};
 use chrono_tz::{TZ_VARIANTS, Tz};
 
 use super::error::ZoneError;
-pub(super) use table::{Stretch, Table};
+pub(super) use table::{Barrier, Stretch, Table};
 
 /// Version of the IANA data that zones are made from, e.g. `2025b`.
 pub const TZDB_VERSION: &str = chrono_tz::IANA_TZDB_VERSION;

@@ -8,7 +8,7 @@ use chrono::{DateTime, Offset, TimeZone};
 use chrono_tz::Tz;
 
 use super::yearly::go_on;
-use crate::schedule::civil::{DAY_S, HOUR_S};
+use crate::schedule::civil::{DAY_S, HOUR_S, date_of};
 
 /// Probing distance. The shortest stretch in the data lasts just under seven days.
 const PROBE_S: i64 = 2 * DAY_S;
@@ -44,6 +44,16 @@ impl Stretch {
     }
 }
 
+/// A change that the walk can carry something away from: one at an irregular midnight, or by other than whole hours. What
+/// it carries, and how far, is said in `missed`.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::schedule) struct Barrier {
+    /// The change, UTC seconds.
+    pub(in crate::schedule) at: i64,
+    /// Whether the first of a month lies within two days of it.
+    pub(in crate::schedule) at_month_start: bool,
+}
+
 /// What a zone is made of.
 #[derive(Debug)]
 pub(in crate::schedule) struct Table {
@@ -54,9 +64,8 @@ pub(in crate::schedule) struct Table {
     rest: Vec<Stretch>,
     /// Day numbers of irregular midnights, sorted: local dates whose 00:00 doesn't read 00:00 once resolved to an instant.
     irregular: Vec<i64>,
-    /// Changes that the walk can carry something away from, sorted UTC seconds: those at irregular midnights and those by
-    /// other than whole hours. See `missed`.
-    barriers: Vec<i64>,
+    /// Oldest first; a few hundred at most.
+    barriers: Vec<Barrier>,
     /// For each bucket of time from the first change on: how many changes happened up to its start.
     buckets: Vec<u16>,
 }
@@ -113,7 +122,8 @@ impl Table {
             let known = irregular.len();
             irregular.extend(midnights);
             if irregular.len() > known || (change.offset - before.offset) % HOUR_S != 0 {
-                barriers.push(change.start);
+                let at_month_start = (day - 2..=day + 2).any(|day| date_of(day).day == 1);
+                barriers.push(Barrier { at: change.start, at_month_start });
             }
             before = *change;
         }
@@ -137,9 +147,13 @@ impl Table {
     }
 
     /// The last barrier before a UTC second.
-    pub(in crate::schedule) fn barrier_before(&self, at: i64) -> Option<i64> {
-        let count = self.barriers.partition_point(|barrier| *barrier < at);
-        count.checked_sub(1).and_then(|index| self.barriers.get(index)).copied()
+    pub(in crate::schedule) fn barrier_before(&self, at: i64) -> Option<Barrier> {
+        self.barriers.iter().rfind(|barrier| barrier.at < at).copied()
+    }
+
+    /// The last barrier at a month's start before a UTC second.
+    pub(in crate::schedule) fn month_barrier_before(&self, at: i64) -> Option<Barrier> {
+        self.barriers.iter().rfind(|barrier| barrier.at < at && barrier.at_month_start).copied()
     }
 
     pub(super) fn name(&self) -> &'static str {
