@@ -65,19 +65,16 @@ pub enum InvalidReason {
     Schedule,
     /// `spec.timeZone` is not a zone.
     TimeZone,
-    /// The object does not decode.
-    Object,
 }
 
 impl InvalidReason {
-    const ALL: [Self; 3] = [Self::Schedule, Self::TimeZone, Self::Object];
+    const ALL: [Self; 2] = [Self::Schedule, Self::TimeZone];
 
     /// The text of the label.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Schedule => "schedule",
             Self::TimeZone => "time_zone",
-            Self::Object => "object",
         }
     }
 }
@@ -223,8 +220,8 @@ mod tests {
         metrics.cron("kubernetes-cronjob").run(RunResult::Created);
         volcano.run(RunResult::Replaced);
         volcano.missed(3);
-        volcano.validity_changed(None, Some(InvalidReason::Object));
-        volcano.validity_changed(Some(InvalidReason::Object), Some(InvalidReason::Schedule));
+        volcano.validity_changed(None, Some(InvalidReason::TimeZone));
+        volcano.validity_changed(Some(InvalidReason::TimeZone), Some(InvalidReason::Schedule));
         volcano.creation_skew(chrono::TimeDelta::seconds(3));
         volcano.lag(Duration::from_millis(2));
         let text = registry.encode(Exposition::PrometheusText).unwrap();
@@ -233,7 +230,7 @@ mod tests {
             "cron_runs_total{controller=\"volcano-cronjob\",result=\"created\"} 0\n",
             "cron_runs_total{controller=\"volcano-cronjob\",result=\"replaced\"} 1\n",
             "cron_missed_runs_total{controller=\"volcano-cronjob\"} 3\n",
-            "cron_invalid{controller=\"volcano-cronjob\",reason=\"object\"} 0\n",
+            "cron_invalid{controller=\"volcano-cronjob\",reason=\"time_zone\"} 0\n",
             "cron_invalid{controller=\"volcano-cronjob\",reason=\"schedule\"} 1\n",
             "cronjob_controller_job_creation_skew_duration_seconds_bucket{le=\"2\"} 0\n",
             "cronjob_controller_job_creation_skew_duration_seconds_bucket{le=\"4\"} 1\n",

@@ -134,6 +134,7 @@ fn words(change: &Change<CronJob>) -> String {
         Change::Applied { old: None, new, .. } => format!("add {}", new.key.name),
         Change::Applied { new, .. } => format!("update {}", new.key.name),
         Change::Deleted { last } => format!("delete {}", last.key.name),
+        Change::Unreadable { key, .. } => format!("unreadable {}", key.name),
         Change::Synced => "synced".into(),
     }
 }

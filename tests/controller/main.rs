@@ -4,5 +4,6 @@
 
 mod basics;
 mod herd;
+mod server;
 mod week;
 mod world;

@@ -96,6 +96,15 @@ pub enum Change<T> {
         /// As it was last seen; older than its deletion if that was missed.
         last: Arc<T>,
     },
+    /// An object exists that cannot be read; it is not, or no longer, in the store.
+    Unreadable {
+        /// Namespace and name.
+        key: ObjectKey,
+        /// `metadata.uid`.
+        uid: Uid,
+        /// What is wrong with it.
+        error: String,
+    },
     /// The first full list since the start, or since the kind appeared, has been taken in.
     Synced,
 }

@@ -92,6 +92,7 @@ impl<T: Cached, S: Sink<T>> Reflector<T, S> {
         if let Some(last) = self.store.remove(&object.key) {
             self.tell(Change::Deleted { last });
         }
+        self.tell(Change::Unreadable { key: object.key, uid: object.uid, error: error.to_owned() });
         Some(object.version)
     }
 

@@ -10,7 +10,7 @@ use kube::client::Body;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::model::ObjectKey;
+use crate::model::{ObjectKey, Uid};
 
 /// Annotation of the bookmark that ends the initial objects of a streamed list (KEP-3157).
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
@@ -57,6 +57,7 @@ struct Probe {
 struct ProbeMeta {
     namespace: String,
     name: String,
+    uid: String,
     resource_version: String,
     annotations: Option<std::collections::BTreeMap<String, String>>,
 }
@@ -65,6 +66,7 @@ struct ProbeMeta {
 #[derive(Debug)]
 pub(crate) struct Identity {
     pub(crate) key: ObjectKey,
+    pub(crate) uid: Uid,
     pub(crate) version: String,
     /// Whether it is the bookmark behind the initial objects.
     pub(crate) ends_initial: bool,
@@ -76,6 +78,7 @@ pub(crate) fn identity(object: &RawValue) -> Option<Identity> {
     let annotation = metadata.annotations.as_ref().and_then(|a| a.get(INITIAL_EVENTS_END));
     Some(Identity {
         key: ObjectKey::new(metadata.namespace, metadata.name),
+        uid: metadata.uid.into(),
         version: metadata.resource_version,
         ends_initial: annotation.is_some_and(|value| value == "true"),
     })

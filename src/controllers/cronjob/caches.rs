@@ -66,6 +66,7 @@ impl Feed {
     fn on_cronjob(&self, change: Change<CronJob>, now: WallTime) {
         let (about, reaction, initial) = match change {
             Change::Synced => return,
+            Change::Unreadable { key, uid, error } => return self.voice.say_unreadable(&key, uid, error),
             Change::Applied { old: None, new, initial } => (new.clone(), on_cronjob_added(&new), initial),
             Change::Applied { old: Some(old), new, initial } => {
                 (new.clone(), on_cronjob_updated(self.settings, &old, &new, now), initial)
@@ -80,7 +81,8 @@ impl Feed {
         let flavor = self.settings.flavor;
         let owners = |key: &ObjectKey| self.cronjobs.get(key).map(|cronjob| cronjob.uid.clone());
         let (key, reaction, initial) = match change {
-            Change::Synced => return,
+            // A Job that cannot be read was told as deleted; its name still keeps its run from starting twice.
+            Change::Synced | Change::Unreadable { .. } => return,
             Change::Applied { old: None, new, initial } => {
                 (new.key.clone(), on_job_added(flavor, &new, &owners), initial)
             }

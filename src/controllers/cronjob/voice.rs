@@ -8,7 +8,7 @@ use crate::api::wire;
 use crate::clock::Clock;
 use crate::cluster::EventRecorder;
 use crate::controllers::{Deps, Observer, Registration};
-use crate::model::{CronJob, Flavor, Happening, ObjectReference};
+use crate::model::{CronJob, EventType, Flavor, Happening, ObjectKey, ObjectReference, Uid};
 use crate::reconcile::{self, Outcome};
 use crate::schedule::MissedCount;
 use crate::telemetry::{CronMetrics, InvalidReason, RunResult};
@@ -43,18 +43,34 @@ impl Voice {
     /// Tells what happened to a CronJob.
     pub(super) fn say_all(&self, cronjob: &CronJob, happenings: &[Happening]) {
         for happening in happenings {
-            tracing::debug!(
-                controller = self.controller,
-                cronjob = %cronjob.key,
-                reason = happening.reason,
-                message = happening.message,
-                "event"
-            );
-            if let Some(observer) = &self.observer {
-                observer.on_happening(self.controller, &cronjob.key, self.clock.wall(), happening);
-            }
-            self.recorder.record(self.component(), self.reference(cronjob), happening.clone());
+            let version = cronjob.resource_version.clone();
+            self.say(&cronjob.key, cronjob.uid.clone(), version, happening.clone());
         }
+    }
+
+    /// Tells of a CronJob that cannot be read what is wrong with it. The peers' API clients cannot even see such objects.
+    pub(super) fn say_unreadable(&self, key: &ObjectKey, uid: Uid, error: String) {
+        let (event_type, reason) = (EventType::Warning, "UnreadableObject");
+        let happening = Happening { event_type, reason, message: error, due_minutes: None };
+        self.say(key, uid, Box::default(), happening);
+    }
+
+    fn say(&self, key: &ObjectKey, uid: Uid, resource_version: Box<str>, happening: Happening) {
+        let Happening { reason, message, .. } = &happening;
+        tracing::debug!(controller = self.controller, cronjob = %key, reason, message, "event");
+        if let Some(observer) = &self.observer {
+            observer.on_happening(self.controller, key, self.clock.wall(), &happening);
+        }
+        let about = ObjectReference {
+            kind: "CronJob".into(),
+            api_version: wire(self.flavor).api_version.into(),
+            namespace: (&*key.namespace).into(),
+            name: (&*key.name).into(),
+            uid,
+            resource_version,
+            field_path: Box::default(),
+        };
+        self.recorder.record(self.component(), about, happening);
     }
 
     /// Counts what a step came to.
@@ -80,18 +96,6 @@ impl Voice {
         match self.flavor {
             Flavor::Kubernetes => "cronjob-controller",
             Flavor::Volcano => "vc-controller-manager",
-        }
-    }
-
-    fn reference(&self, cronjob: &CronJob) -> ObjectReference {
-        ObjectReference {
-            kind: "CronJob".into(),
-            api_version: wire(self.flavor).api_version.into(),
-            namespace: (&*cronjob.key.namespace).into(),
-            name: (&*cronjob.key.name).into(),
-            uid: cronjob.uid.clone(),
-            resource_version: cronjob.resource_version.clone(),
-            field_path: Box::default(),
         }
     }
 }
