@@ -1,4 +1,4 @@
-//! The controllers: which there are ([`REGISTRY`]), what they need ([`Deps`]), and how they run together ([`Manager`]).
+//! The controllers: which there are ([`REGISTRY`]), what they need ([`Setup`]), and how they run together ([`Manager`]).
 //!
 //! Invariants
 //! - A controller is a value. Clients, clocks, randomness and the end come in from outside, so the binary, the sandbox, tests

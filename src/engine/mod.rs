@@ -1,7 +1,7 @@
 //! Actors: one per object, run by a supervisor that spreads keys over shards. Generic over the kind of object ([`Kind`]).
 //!
 //! Invariants
-//! - An idle actor is a [`cell`] of a few hundred bytes and at most one armed timer; it has no task.
+//! - An idle actor is a cell of a few hundred bytes and at most one armed timer; it has no task.
 //! - At most one step per key runs at a time: the shard of a key is a pure function of the key, and its queue hands a key
 //!   to one worker only.
 //! - No wake-up is lost. A message is folded and its wake-up asked for under the lock of the actor's cell. Whatever ends a

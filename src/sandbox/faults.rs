@@ -74,7 +74,7 @@ pub enum Release {
     After(Duration),
     /// Further writes to the resource.
     Writes(u32),
-    /// Only [`Faults::release`] or [`Faults::clear`].
+    /// Only [`crate::sandbox::Sandbox::release_cache`] or [`Faults::clear`].
     Told,
 }
 

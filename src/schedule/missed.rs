@@ -6,7 +6,7 @@
 //! Invariants
 //! - The chain is `next_start(start), next_start(of that), …`; it always goes forward.
 //! - Time taken is bounded however long ago `start` lies: at most [`COUNTED`] steps from the start, then the chain is taken up
-//!   again close to `now` ([`take_up`]).
+//!   again close to `now` (`take_up`).
 
 use chrono::{DateTime, Utc};
 use thiserror::Error;
