@@ -34,6 +34,7 @@ fn invalid_input_ends_with_code_2_and_the_message_of_the_controllers() {
         (["next", "--schedule", "61 * * * *"], "end of range (61) above maximum (59): 61"),
         (["next", "--schedule", "* * * *"], "expected exactly 5 fields, found 4: [* * * *]"),
         (["next", "-f", "config/samples/invalid-minute.yaml"], "end of range (61) above maximum (59): 61"),
+        (["run", "--log-level", "loud=everything"], "invalid"),
         (["run", "--concurrent-cron-job-syncs", "0"], "concurrent-cron-job-syncs must be greater than 0, but got 0"),
     ] {
         let output = run(&arguments);
@@ -96,6 +97,30 @@ mod sandbox {
         // The rest must be read, or the child may wait for room in the pipe.
         let rest = lines.count();
         assert_eq!(child.wait().unwrap().code(), Some(0), "after {rest} more lines");
+    }
+
+    #[test]
+    fn a_reader_that_goes_away_costs_the_sandbox_nothing() {
+        let mut child =
+            binary().args(["sandbox", "--speed", "20000", "--for", "1s"]).stdout(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
+
+    #[test]
+    fn a_kubeconfig_of_somebody_else_is_never_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config");
+        let path = file.to_str().unwrap();
+        std::fs::write(&file, "precious").unwrap();
+        let output = run(&["sandbox", "--for", "1s", "--kubeconfig", path]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output.stderr).contains("left as it is"), "{}", text(&output.stderr));
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
+        std::fs::remove_file(&file).unwrap();
+        for _twice in 0..2 {
+            assert_eq!(run(&["sandbox", "--for", "1s", "--kubeconfig", path]).status.code(), Some(0));
+        }
     }
 
     #[test]

@@ -18,7 +18,8 @@ pub struct ControllerArgs {
     /// Controllers to run: "*" is all that are on by default, "NAME" enables one, "-NAME" disables one.
     ///
     /// Names: kubernetes-cronjob (CronJobs of batch/v1), volcano-cronjob (CronJobs of batch.volcano.sh/v1alpha1),
-    /// cronjob-controller (both). Of two entries for one controller the first decides.
+    /// cronjob-controller (both). Of two entries for one controller the first decides. Without "*" only what is named runs:
+    /// all but one is "*,-NAME".
     #[arg(long, value_name = "LIST", default_value = "*", allow_hyphen_values = true)]
     pub controllers: ControllerList,
 
@@ -28,7 +29,7 @@ pub struct ControllerArgs {
     #[arg(long, value_name = "GATES", default_value = "")]
     pub feature_gates: FeatureGates,
 
-    /// CronJobs that each controller works on at the same time; at least 1.
+    /// CronJobs that each controller works on at the same time; 1 to 4096.
     ///
     /// A worker waits for the API server most of its time, so this bounds requests in flight and not CPU.
     #[arg(long, value_name = "N", default_value = "128", value_parser = parse_syncs, visible_alias = "worker-threads-for-cronjob")]
@@ -42,6 +43,9 @@ pub struct ControllerArgs {
     #[arg(long, value_name = "LIMITER", value_enum, default_value_t = RateLimiterChoice::Default)]
     pub queue_rate_limiter: RateLimiterChoice,
 }
+
+/// Each sync is a worker; no API server answers more requests at a time.
+const MOST_SYNCS: usize = 4096;
 
 /// Value of `--queue-rate-limiter`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -64,7 +68,12 @@ impl ControllerArgs {
             }
             closed.is_none()
         };
-        asked_for.filter(may_start).collect()
+        let selected: Vec<_> = asked_for.filter(may_start).collect();
+        if selected.is_empty() {
+            let controllers = self.controllers.to_string();
+            tracing::warn!(controllers, "no controller runs: write \"*,-NAME\" to run all but one");
+        }
+        selected
     }
 
     /// How the controllers work; tells in the log which zone schedules without one mean.
@@ -95,7 +104,8 @@ fn parse_syncs(text: &str) -> Result<usize, String> {
     let count: i64 = text.parse().map_err(|_| format!("{text:?} is not a whole number"))?;
     // The peers' text.
     let refused = || format!("concurrent-cron-job-syncs must be greater than 0, but got {count}");
-    usize::try_from(count).ok().filter(|count| *count > 0).ok_or_else(refused)
+    let syncs = usize::try_from(count).ok().filter(|count| *count > 0).ok_or_else(refused)?;
+    if syncs > MOST_SYNCS { Err(format!("at most {MOST_SYNCS}, but got {count}")) } else { Ok(syncs) }
 }
 
 #[cfg(test)]
@@ -107,5 +117,6 @@ mod tests {
         assert_eq!(parse_syncs("0"), Err("concurrent-cron-job-syncs must be greater than 0, but got 0".to_owned()));
         assert_eq!(parse_syncs("-3"), Err("concurrent-cron-job-syncs must be greater than 0, but got -3".to_owned()));
         assert_eq!(parse_syncs("1"), Ok(1));
+        assert_eq!(parse_syncs("99999999999"), Err("at most 4096, but got 99999999999".to_owned()));
     }
 }

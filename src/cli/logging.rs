@@ -11,12 +11,17 @@ use crate::telemetry::{self, LogError, LogFormat};
 pub struct LogArgs {
     /// Level (error, warn, info, debug, trace, off), or levels for parts of the program
     /// ("warn,cronjob_controller::cluster=debug").
-    #[arg(long, value_name = "FILTER", env = "RUST_LOG", default_value = "info")]
+    #[arg(long, value_name = "FILTER", env = "RUST_LOG", default_value = "info", value_parser = parse_filter)]
     pub log_level: String,
 
     /// Form of a log line: text or json. Lines go to standard error.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub logging_format: LogFormat,
+}
+
+fn parse_filter(text: &str) -> Result<String, String> {
+    let parsed = tracing_subscriber::EnvFilter::builder().parse(text);
+    parsed.map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 impl LogArgs {

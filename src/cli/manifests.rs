@@ -73,8 +73,11 @@ pub fn read(path: &Path) -> Result<Vec<Manifest>, ManifestError> {
 /// # Errors
 /// `text` is not YAML, or a document in it is no object of Kubernetes.
 pub fn parse(path: &Path, text: &str) -> Result<Vec<Manifest>, ManifestError> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text)
-        .map_err(|source| ManifestError::Yaml { path: path.to_owned(), source: Box::new(source) })?;
+    let documents: Vec<Value> = match serde_json::from_str(text) {
+        Ok(document) => vec![document],
+        Err(_not_json) => serde_saphyr::from_multiple_with_options(text, yaml_options(text))
+            .map_err(|source| ManifestError::Yaml { path: path.to_owned(), source: Box::new(source) })?,
+    };
     let mut found = Vec::new();
     for (at, document) in documents.into_iter().enumerate().filter(|(_, document)| !document.is_null()) {
         let objects =
@@ -82,6 +85,19 @@ pub fn parse(path: &Path, text: &str) -> Result<Vec<Manifest>, ManifestError> {
         found.extend(objects.into_iter().map(|object| Manifest { path: path.to_owned(), object }));
     }
     Ok(found)
+}
+
+/// A whole cluster's CronJobs may stand in one file: what is bounded by the length of the text needs no other bound. Those against
+/// aliases that multiply stay.
+fn yaml_options(text: &str) -> serde_saphyr::Options {
+    let mut budget = serde_saphyr::Budget::default();
+    // An event or node may stand for no character at all (an empty value).
+    let events = text.len().saturating_mul(4).max(budget.max_events);
+    budget.max_events = events;
+    budget.max_nodes = events;
+    budget.max_documents = events;
+    budget.max_total_scalar_bytes = text.len().max(budget.max_total_scalar_bytes);
+    serde_saphyr::options! { budget: Some(budget) }
 }
 
 /// The object itself, or what a list holds; `None` when that is no object of Kubernetes.
@@ -144,6 +160,18 @@ mod tests {
 
     fn error(text: &str) -> String {
         parse(Path::new("x.yaml"), text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_whole_clusters_cronjobs_may_stand_in_one_file() {
+        let item = "{apiVersion: batch/v1, kind: CronJob, metadata: {name: a, labels: {a: b, c: d}}, spec: {schedule: '@daily'}}";
+        let documents = vec![item; 3000].join("\n---\n");
+        assert_eq!(parse(Path::new("x.yaml"), &documents).unwrap().len(), 3000);
+        let list = format!("apiVersion: v1\nkind: List\nitems:\n- {}\n", vec![item; 20_000].join("\n- "));
+        assert_eq!(parse(Path::new("x.yaml"), &list).unwrap().len(), 20_000);
+        let bomb = "a: &a [x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c,*c,*c]\n";
+        let deeper = format!("{bomb}{}", "kind: List\napiVersion: v1\nitems: []\n");
+        assert!(parse(Path::new("x.yaml"), &deeper).is_ok_and(|found| found.is_empty()));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `sandbox`: everything in one process, faster than time.
 
 use std::fmt;
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,6 +30,9 @@ use crate::sandbox::server::kubeconfig;
 use crate::sandbox::{self, Sandbox};
 use crate::telemetry::{Health, Registry};
 
+/// First line of the kubeconfigs written here; what begins with it may be overwritten.
+const MARK: &str = "# Written by cronjob-controller sandbox.\n";
+
 /// How long steps in flight may take when the sandbox ends; its server answers at once.
 const SHUTDOWN_BUDGET: Duration = Duration::from_secs(2);
 
@@ -45,7 +49,7 @@ Examples:
     cronjob-controller sandbox -f cronjobs.yaml --speed 2880 --for 30s
   Look inside while it runs:
     cronjob-controller sandbox --port 6440 --kubeconfig /tmp/sandbox.yaml
-    kubectl --kubeconfig /tmp/sandbox.yaml get cronjobs,jobs -A -w
+    kubectl --kubeconfig /tmp/sandbox.yaml get jobs -A -w
 
 Annotations on metadata of a jobTemplate tell the stand-in how its Jobs go:
   sandbox.cronjob-controller.dev/duration: 90s       how long they run, in sandbox time
@@ -70,7 +74,7 @@ pub struct SandboxArgs {
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub port: u16,
 
-    /// Where to write a kubeconfig for the sandbox. Default: a file in the directory for temporary files, removed at the end.
+    /// Where to write a kubeconfig for the sandbox; a file that is not one of a sandbox is left alone and ends this. Default: a file in the directory for temporary files, removed at the end.
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
@@ -101,8 +105,8 @@ pub async fn execute(args: SandboxArgs) -> anyhow::Result<()> {
         .with_context(|| format!("cannot listen on port {} of 127.0.0.1 (--port)", args.port))?;
     let address = listener.local_addr()?;
     let kubeconfig = Kubeconfig::write(args.kubeconfig.as_deref(), address)?;
-    println!("API server at http://{address}, time runs {} times faster, seed {seed}", args.speed);
-    println!("  kubectl --kubeconfig {} get cronjobs,jobs -A", kubeconfig.path.display());
+    say(format_args!("API server at http://{address}, time runs {} times faster, seed {seed}", args.speed));
+    say(format_args!("  kubectl --kubeconfig {} get cronjobs,jobs -A", kubeconfig.path.display()));
 
     let cluster = Sandbox::new(clock.clone(), seed, sandbox::Options::default());
     let (tasks, closing) = (TaskTracker::new(), CancellationToken::new());
@@ -127,6 +131,11 @@ pub async fn execute(args: SandboxArgs) -> anyhow::Result<()> {
     tasks.close();
     tasks.wait().await;
     Ok(())
+}
+
+/// Says a line. Whoever reads no further (`| head -1`) still has the server.
+fn say(line: fmt::Arguments<'_>) {
+    let _unread = writeln!(io::stdout().lock(), "{line}");
 }
 
 fn read_manifests(files: &[PathBuf]) -> anyhow::Result<Vec<Manifest>> {
@@ -177,11 +186,11 @@ async fn create_all(cluster: &Sandbox, manifests: &[Manifest]) -> anyhow::Result
         let what = Described(&manifest.object);
         match create(&client, &manifest.object).await {
             Ok(()) => created += 1,
-            Err(why) => println!("refused  {what} of {}: {why}", manifest.path.display()),
+            Err(why) => say(format_args!("refused  {what} of {}: {why}", manifest.path.display())),
         }
     }
     anyhow::ensure!(created > 0, "nothing was created: there was no object, or each was refused");
-    println!("created {created} of {} objects\n", manifests.len());
+    say(format_args!("created {created} of {} objects\n", manifests.len()));
     Ok(())
 }
 
@@ -237,7 +246,15 @@ impl Kubeconfig {
     fn write(path: Option<&Path>, address: SocketAddr) -> anyhow::Result<Self> {
         let own = || std::env::temp_dir().join(format!("cronjob-controller-sandbox-{}.yaml", address.port()));
         let written = Self { path: path.map_or_else(own, Path::to_owned), temporary: path.is_none() };
-        std::fs::write(&written.path, kubeconfig(address))
+        if let Ok(present) = std::fs::read_to_string(&written.path) {
+            // `run` reads a file under the same flag: a slip must not cost somebody the credentials of a cluster.
+            anyhow::ensure!(
+                present.starts_with(MARK),
+                "{} exists and is no kubeconfig of a sandbox; it is left as it is (--kubeconfig)",
+                written.path.display()
+            );
+        }
+        std::fs::write(&written.path, format!("{MARK}{}", kubeconfig(address)))
             .with_context(|| format!("cannot write the kubeconfig {}", written.path.display()))?;
         Ok(written)
     }

@@ -71,7 +71,10 @@ impl Manager {
     pub async fn run(self, stop: CancellationToken) {
         let Self { deps, options, controllers, events } = self;
         let (working, telling) = (TaskTracker::new(), TaskTracker::new());
-        let silence = CancellationToken::new();
+        let (stop, silence) = (stop.child_token(), CancellationToken::new());
+        // Dropping this future ends what it started.
+        let _stops = stop.clone().drop_guard();
+        let _silences = silence.clone().drop_guard();
         telling.spawn(events.run(silence.clone()));
         for controller in controllers {
             let (deps, stop) = (deps.clone(), stop.clone());

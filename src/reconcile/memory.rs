@@ -49,6 +49,10 @@ pub struct Memory {
     said: [Option<i64>; Once::COUNT],
     /// The run whose creation was sent and not answered: it may have a Job that no cache shows yet.
     unanswered: Option<WallTime>,
+    /// The newest run whose Job was created or found, whether or not the status could be written.
+    started: Option<WallTime>,
+    /// The server does not know this incarnation any more: the version that the cache showed then, and since when.
+    gone: Option<Box<(Box<str>, WallTime)>>,
     /// Nothing due at or before it starts.
     floor: Option<WallTime>,
 }
@@ -98,8 +102,30 @@ impl Memory {
         self.unanswered
     }
 
-    pub(super) fn floor(&self) -> Option<WallTime> {
-        self.floor
+    /// The edit floor. One that lies ahead was set under a wrong clock and holds nothing back.
+    pub(super) fn floor(&self, now: WallTime) -> Option<WallTime> {
+        self.floor.filter(|floor| *floor <= now)
+    }
+
+    /// Notes that the run of `at` has its Job: it never starts again, even if the status cannot be written and the Job vanishes.
+    pub(super) fn on_started(&mut self, at: WallTime) {
+        self.started = self.started.max(Some(at));
+    }
+
+    pub(super) fn started(&self) -> Option<WallTime> {
+        self.started
+    }
+
+    /// Notes that the server does not know the object that `cached` shows.
+    pub(super) fn on_gone(&mut self, cached: &CronJob, now: WallTime) {
+        self.gone = Some(Box::new((cached.resource_version.clone(), now)));
+    }
+
+    /// Whether the object that `cached` shows is gone on the server, as far as is known; believed like own writes.
+    pub(super) fn is_gone(&self, cached: &CronJob, now: WallTime) -> bool {
+        self.gone.as_deref().is_some_and(|(version, since)| {
+            *version == cached.resource_version && now.signed_duration_since(*since) < BELIEVED_FOR
+        })
     }
 
     /// The newer of what the cache shows and what our own last status write returned.

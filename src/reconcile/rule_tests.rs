@@ -226,6 +226,25 @@ fn own_run_recorded() {
 }
 
 #[test]
+fn history_in_portions() {
+    for flavor in BOTH {
+        let mut scene = Scene::new(flavor, 0);
+        scene.cronjob.status.last_schedule_time = Some(at(-1));
+        scene.cronjob.spec.successful_limit = Some(0);
+        let job = |n: i64| {
+            let mut job = finished(Finish::Complete, run(flavor, -n));
+            job.uid = format!("uid-{n}").into();
+            job
+        };
+        scene.jobs = (1..=120).map(job).collect();
+        let ran = scene.step();
+        let deletions = ran.calls.iter().filter(|call| call.starts_with("deleteJob")).count();
+        assert_eq!(deletions, 50);
+        assert_eq!(creates(&ran.calls).len(), 1, "what is due starts in the same step");
+    }
+}
+
+#[test]
 fn deadline_zero() {
     for flavor in BOTH {
         let mut scene = Scene::new(flavor, 0);

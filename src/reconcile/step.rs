@@ -99,7 +99,11 @@ impl<'a> Step<'a> {
     ) -> Self {
         let profile = profile(settings.flavor);
         let base = memory.newest(cronjob);
-        let idle = base.deleting && !profile.upkeep_while_deleting;
+        let idle = base.deleting && !profile.upkeep_while_deleting || memory.is_gone(&base, now);
+        let mut status = base.status.clone();
+        // A run that was started is recorded, however often its record could not be written.
+        let forgotten = !idle && status.last_schedule_time < memory.started();
+        status.last_schedule_time = if forgotten { memory.started() } else { status.last_schedule_time };
         let children = if idle { Vec::new() } else { memory.children(cache, now) };
         let mut todo = VecDeque::new();
         if !idle {
@@ -112,8 +116,8 @@ impl<'a> Step<'a> {
             local: settings.local_zone,
             now,
             cache,
-            status: base.status.clone(),
-            changed: false,
+            status,
+            changed: forgotten,
             dropped: Vec::new(),
             children: children.into_iter().filter(|job| is_child(job, &base, profile)).collect(),
             pending: MissedCount::Exactly(0),
@@ -206,6 +210,9 @@ impl<'a> Step<'a> {
         match cronjob_of(answer) {
             Ok(cronjob) => self.memory.on_written(&self.base, cronjob),
             Err(failure) => {
+                if failure.is_not_found() {
+                    self.memory.on_gone(&self.base, self.now);
+                }
                 self.requeue = false;
                 self.outcome.error = Some(StepError::of(&failure));
             }
@@ -230,7 +237,7 @@ impl<'a> Step<'a> {
     }
 
     fn timetable(&self) -> Result<Timetable, ParseError> {
-        Timetable::new(&self.base, self.status.last_schedule_time, self.local, self.memory.floor(), self.now)
+        Timetable::new(&self.base, self.status.last_schedule_time, self.local, self.memory.floor(self.now), self.now)
     }
 
     /// Ends the step with an error; what the status gained so far is still written (rule `status-always-written`).

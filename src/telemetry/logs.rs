@@ -79,8 +79,13 @@ where
 {
     let parsed =
         EnvFilter::builder().parse(filter).map_err(|source| LogError::Filter { filter: filter.to_owned(), source })?;
-    let builder =
-        tracing_subscriber::fmt().with_env_filter(parsed).with_writer(writer).with_timer(Stamp(clock)).with_ansi(false);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(parsed)
+        .with_writer(writer)
+        .with_timer(Stamp(clock))
+        .with_ansi(false)
+        // Where nobody reads the lines any more, saying so to the same nobody would panic.
+        .log_internal_errors(false);
     Ok(match format {
         LogFormat::Text => Box::new(builder.finish()),
         LogFormat::Json => Box::new(builder.json().flatten_event(true).finish()),

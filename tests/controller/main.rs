@@ -5,5 +5,6 @@
 mod basics;
 mod herd;
 mod server;
+mod stale;
 mod week;
 mod world;

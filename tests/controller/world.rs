@@ -1,6 +1,7 @@
 //! A world for tests: the sandbox's API server and the production controllers on one paused runtime.
 
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -8,14 +9,19 @@ use cronjob_controller::clock::Clock;
 use cronjob_controller::cluster::{ApiClientOptions, Clients};
 use cronjob_controller::controllers::{Counts, Manager, Observer, Options, REGISTRY, Setup};
 use cronjob_controller::model::{Happening, ObjectKey, WallTime};
+use cronjob_controller::sandbox::body::SandboxBody;
 use cronjob_controller::sandbox::resources::{Resource, find};
 use cronjob_controller::sandbox::runner::RunnerOptions;
+use cronjob_controller::sandbox::service::{Disconnected, SandboxService};
 use cronjob_controller::sandbox::{self, Sandbox};
 use cronjob_controller::telemetry::{Health, Registry};
-use http::{Method, Request};
+use futures::future::BoxFuture;
+use http::{Method, Request, Response};
+use kube::client::Body;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::Service;
 
 /// An instant from its RFC 3339 text.
 pub(crate) fn at(text: &str) -> WallTime {
@@ -67,7 +73,37 @@ pub(crate) struct World {
     running: Option<Running>,
 }
 
+/// The way of one process to the server. Shut, it lets nothing through any more, in neither direction: to the server that process
+/// is dead, in the middle of whatever it did.
+#[derive(Clone)]
+struct Line {
+    inner: SandboxService,
+    shut: CancellationToken,
+}
+
+impl Service<Request<Body>> for Line {
+    type Response = Response<SandboxBody>;
+    type Error = Disconnected;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let Line { mut inner, shut } = self.clone();
+        Box::pin(async move {
+            let answer = shut.run_until_cancelled(inner.call(request)).await;
+            match answer {
+                Some(answer) if !shut.is_cancelled() => answer,
+                _ => std::future::pending().await,
+            }
+        })
+    }
+}
+
 struct Running {
+    line: CancellationToken,
     stop: CancellationToken,
     task: tokio::task::JoinHandle<()>,
     counter: Box<dyn Fn() -> Vec<Counts> + Send + Sync>,
@@ -93,7 +129,8 @@ impl World {
 
     /// Starts the controllers.
     pub(crate) fn start(&mut self) {
-        let client = self.sandbox.client();
+        let line = CancellationToken::new();
+        let client = kube::Client::new(Line { inner: self.sandbox.service(), shut: line.clone() }, "default");
         let setup = Setup {
             clients: Clients { requests: client.clone(), watches: client, host: "sandbox".into() },
             client_options: ApiClientOptions::default(),
@@ -108,7 +145,7 @@ impl World {
         let counter = Box::new(manager.counter());
         let stop = CancellationToken::new();
         let task = self.tasks.spawn(manager.run(stop.clone()));
-        self.running = Some(Running { stop, task, counter });
+        self.running = Some(Running { line, stop, task, counter });
     }
 
     /// Ends the controllers gracefully.
@@ -122,6 +159,7 @@ impl World {
     /// Kills the controllers in the middle of whatever they do.
     pub(crate) async fn kill(&mut self) {
         if let Some(running) = self.running.take() {
+            running.line.cancel();
             running.task.abort();
             let _killed = running.task.await;
         }
@@ -157,7 +195,7 @@ impl World {
         let content = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
         let bytes = if body.is_null() { Vec::new() } else { serde_json::to_vec(body).unwrap() };
         let request = Request::builder().method(method).uri(path).header("content-type", content).body(bytes).unwrap();
-        let response = self.sandbox.client().send(request.map(kube::client::Body::from)).await.unwrap();
+        let response = self.sandbox.client().send(request.map(Body::from)).await.unwrap();
         let ok = response.status().is_success();
         let bytes = response.into_body().collect_bytes().await.unwrap();
         let value: Value = serde_json::from_slice(&bytes).unwrap();

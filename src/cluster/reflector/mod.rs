@@ -181,6 +181,8 @@ pub struct Reflector<T, S> {
     version: Option<String>,
     /// Whether streamed lists are still worth a try.
     streaming: bool,
+    /// Whether the server was seen to send bookmarks: then silence tells something.
+    bookmarks: bool,
 }
 
 impl<T: Cached, S: Sink<T>> Reflector<T, S> {
@@ -210,6 +212,7 @@ impl<T: Cached, S: Sink<T>> Reflector<T, S> {
             metrics: metrics.of(&options.resource),
             version: None,
             streaming: options.streamed_lists,
+            bookmarks: false,
             clock,
             options,
         }

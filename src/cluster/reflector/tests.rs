@@ -236,6 +236,8 @@ async fn a_watch_that_ends_as_asked_goes_on_at_once_after_the_last_version_bookm
     settle().await;
     first.frame("ADDED", &thing("a", "11"));
     first.bookmark("30");
+    settle().await;
+    advance(Duration::from_secs(2)).await;
     drop(first);
     assert_eq!(rig.uris().await, [LIST, &watch_from("10"), &watch_from("30")]);
     second.frame("DELETED", &thing("a", "31"));
@@ -346,7 +348,7 @@ async fn a_refused_connection_is_tried_again_until_the_server_is_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_stream_is_given_up_after_its_timeout_and_resumed() {
+async fn a_stream_that_falls_silent_after_a_bookmark_is_resumed_long_before_its_timeout() {
     let server = Server::default();
     list(&server, "10", &[]);
     let stream = watch(&server);
@@ -354,6 +356,59 @@ async fn a_dead_stream_is_given_up_after_its_timeout_and_resumed() {
     let rig = Rig::paged(&server);
     settle().await;
     stream.bookmark("15");
+    settle().await;
+    for _ in 0..12 {
+        advance(Duration::from_secs(10)).await;
+        settle().await;
+    }
+    assert_eq!(rig.uris().await, [LIST, &watch_from("10"), &watch_from("15")]);
+    rig.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_whose_versions_went_back_is_listed_anew() {
+    let server = Server::default();
+    list(&server, "10", &[thing("a", "9")]);
+    let stream = watch(&server);
+    list(&server, "4", &[thing("b", "3")]);
+    let _second = watch(&server);
+    let rig = Rig::paged(&server);
+    settle().await;
+    stream.bookmark("4");
+    settle().await;
+    advance(PAUSE).await;
+    settle().await;
+    assert_eq!(rig.heard().await, ["list a/ua@9", "synced", "add b/ub@3", "delete a/ua@9"]);
+    assert_eq!(rig.uris().await, [LIST, &watch_from("10"), LIST, &watch_from("4")]);
+    rig.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_ends_at_once_is_not_reopened_without_a_pause() {
+    let server = Server::default();
+    list(&server, "10", &[]);
+    let first = watch(&server);
+    let _second = watch(&server);
+    let rig = Rig::paged(&server);
+    settle().await;
+    first.bookmark("15");
+    drop(first);
+    assert_eq!(rig.uris().await, [LIST, &watch_from("10")]);
+    advance(PAUSE).await;
+    settle().await;
+    assert_eq!(rig.uris().await, [LIST, &watch_from("10"), &watch_from("15")]);
+    rig.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_stream_is_given_up_after_its_timeout_and_resumed() {
+    let server = Server::default();
+    list(&server, "10", &[]);
+    let stream = watch(&server);
+    let _second = watch(&server);
+    let rig = Rig::paged(&server);
+    settle().await;
+    stream.frame("ADDED", &thing("a", "15"));
     settle().await;
     for _ in 0..64 {
         advance(Duration::from_secs(10)).await;
@@ -444,6 +499,8 @@ async fn when_a_kind_vanishes_its_objects_are_gone_and_the_store_is_not_synced()
     let rig = Rig::paged(&server);
     rig.heard().await;
     stream.bookmark("11");
+    settle().await;
+    advance(Duration::from_secs(2)).await;
     drop(stream);
     assert_eq!(rig.heard().await, ["delete a/ua@1"]);
     assert!(!rig.store.has_synced() && rig.store.is_empty());

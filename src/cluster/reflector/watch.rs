@@ -1,5 +1,6 @@
 //! Watches: what happens after a list, and lists that are streamed as watches.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,11 +12,13 @@ use super::wire::{Frame, identity};
 use super::{Cached, Phase, Reflector, Sink};
 use crate::cluster::exchange::open;
 use crate::cluster::failure::{failure_from_frame, too_late};
+use crate::model::newer_version;
 
-/// A watch that ends sooner than this without a frame has failed.
+/// A watch that ends sooner than this has failed, whatever it showed: reopened at once it would be reopened for ever.
 const TOO_SHORT: Duration = Duration::from_secs(1);
 /// Servers send a bookmark about once a minute and one before they end a watch. A watch that shows nothing at all for longer
-/// may wait for a version that lies in the server's future (its data were restored from a backup), which no error tells.
+/// may wait for a version that lies in the server's future (its data were restored from a backup), which no error tells. Where
+/// the server sends bookmarks, a watch that falls silent is dead, though its connection looks open.
 const TOO_SILENT: Duration = Duration::from_secs(90);
 
 /// An open watch.
@@ -30,8 +33,10 @@ pub(super) struct Watch {
 }
 
 /// What a frame of a streamed list or watch was.
+#[derive(PartialEq, Eq)]
 enum Seen {
     Object,
+    Bookmark,
     /// The objects of a streamed list are complete, as of this version.
     EndOfList(String),
 }
@@ -71,15 +76,15 @@ impl<T: Cached, S: Sink<T>> Reflector<T, S> {
     pub(super) async fn follow(&mut self, mut watch: Watch) -> Result<(), Trouble> {
         self.health.on_progress(Phase::Watching, self.clock.mono());
         loop {
-            let line = match timeout_at(watch.dead_at, watch.lines.next()).await {
+            let line = match timeout_at(self.silent_until(&watch), watch.lines.next()).await {
                 Err(_dead) if watch.frames == 0 => return Err(Trouble::Anew("the watch showed nothing".into())),
-                Err(_dead) => return Err(Trouble::Again("the watch outlived its time-out".into())),
+                Err(_dead) => return Err(Trouble::Again("the watch fell silent".into())),
                 Ok(line) => line.map_err(|e| Trouble::Again(e.to_string()))?,
             };
             let Some(line) = line else { return self.on_end(&watch) };
             watch.frames += 1;
             self.health.on_progress(Phase::Watching, self.clock.mono());
-            self.on_line(&line, false)?;
+            self.bookmarks |= self.on_line(&line, false)? == Seen::Bookmark;
         }
     }
 
@@ -95,6 +100,19 @@ impl<T: Cached, S: Sink<T>> Reflector<T, S> {
         Ok(Watch { lines: Lines::new(response.into_body()), opened, dead_at, frames: 0 })
     }
 
+    /// Versions of one server only grow; smaller ones are those of another, or of data restored from a backup.
+    fn refuse_to_go_back(&self, version: &str) -> Result<(), Trouble> {
+        match self.version.as_deref().and_then(|seen| newer_version(version, seen)) {
+            Some(Ordering::Less) => Err(Trouble::Anew(format!("the server went back to version {version}"))),
+            _ => Ok(()),
+        }
+    }
+
+    /// When the next frame must have come.
+    fn silent_until(&self, watch: &Watch) -> Instant {
+        if self.bookmarks { watch.dead_at.min(self.clock.mono() + TOO_SILENT) } else { watch.dead_at }
+    }
+
     fn draw_timeout(&mut self) -> Duration {
         let (shortest, longest) = self.options.watch_timeout;
         self.pauses.draw(shortest, longest)
@@ -103,7 +121,7 @@ impl<T: Cached, S: Sink<T>> Reflector<T, S> {
     fn on_end(&self, watch: &Watch) -> Result<(), Trouble> {
         let lasted = self.clock.mono().saturating_duration_since(watch.opened);
         match watch.frames {
-            0 if lasted < TOO_SHORT => Err(Trouble::Again("the watch ended at once".into())),
+            _ if lasted < TOO_SHORT => Err(Trouble::Again("the watch ended at once".into())),
             0 if lasted >= TOO_SILENT => Err(Trouble::Anew("the watch showed nothing, not even a bookmark".into())),
             _ => Ok(()),
         }
@@ -127,9 +145,10 @@ impl<T: Cached, S: Sink<T>> Reflector<T, S> {
             other => return Err(Trouble::Anew(format!("unknown type of frame: {other}"))),
         };
         if !listing && let Some(version) = version.filter(|v| !v.is_empty()) {
+            self.refuse_to_go_back(&version)?;
             self.advance(version);
         }
-        Ok(Seen::Object)
+        Ok(if frame.kind == "BOOKMARK" { Seen::Bookmark } else { Seen::Object })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The actor of one CronJob: its memory between steps, and the loop that drives a step.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::TimeDelta;
 
@@ -12,6 +13,9 @@ use crate::engine::{Kind, Next, Retry, StepContext, Wake, stable_hash};
 use crate::model::{CronJob, Job, ObjectKey, WallTime};
 use crate::reconcile::{self, Answer, Call, Memory, Outcome, Settings, Step, StepError, WAKE_DELAY};
 use crate::telemetry::InvalidReason;
+
+/// Longest wait that the server's `Retry-After` may ask of one CronJob: a mistaken header must not cost a day's run.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// All CronJobs of one API, as the engine sees them.
 pub(super) struct CronJobs {
@@ -144,5 +148,5 @@ fn next_of(outcome: &Outcome) -> Next {
 }
 
 fn back_off(error: &StepError) -> Retry {
-    error.retry_after.map_or(Retry::Backoff, Retry::After)
+    error.retry_after.map_or(Retry::Backoff, |wait| Retry::After(wait.min(LONGEST_WAIT)))
 }

@@ -144,6 +144,7 @@ impl Step<'_> {
     /// The run has its Job: into `active`, with its instant. Older pending runs are lost by that.
     fn record(&mut self, at: WallTime, job: Arc<Job>) {
         self.add_active(&job, at);
+        self.memory.on_started(at);
         self.memory.on_created(job, self.now);
         self.outcome.missed = match self.pending {
             MissedCount::Exactly(0 | 1) => None,

@@ -6,8 +6,12 @@ use super::{Step, Task, cronjob_of, deleted_of, holds, job_of};
 use crate::model::{
     CronJob, CronJobStatus, EventType, Finish, Job, ObjectKey, ObjectReference, Uid, WallTime, job_name,
 };
-use crate::reconcile::call::{Answer, Call, StepError};
+use crate::reconcile::call::{Answer, Call, Retry, StepError};
 use crate::reconcile::profile::Stage;
+
+/// Most Jobs that one step deletes for history: what is due must not wait for thousands of deletions. Each deletion is heard
+/// and leads to another step, which goes on.
+const HISTORY_PORTION: usize = 50;
 
 impl Step<'_> {
     /// Puts the tasks of a stage in front of what is still to do.
@@ -45,6 +49,8 @@ impl Step<'_> {
                 beyond.extend(jobs);
             }
         }
+        // Rule `history-in-portions`.
+        beyond.truncate(HISTORY_PORTION);
         beyond
     }
 
@@ -109,8 +115,18 @@ impl Step<'_> {
     pub(super) fn on_live_cronjob(&mut self, job: &Job, answer: Answer) {
         let live = match cronjob_of(answer) {
             Ok(live) => live,
-            Err(failure) => return self.fail(StepError::of(&failure)),
+            Err(failure) => {
+                if failure.is_not_found() {
+                    self.memory.on_gone(&self.base, self.now);
+                }
+                return self.fail(StepError::of(&failure));
+            }
         };
+        if live.uid != self.base.uid {
+            self.memory.on_gone(&self.base, self.now);
+            let text = format!("CronJob {} was deleted and created again; the cache shows the old one", live.key);
+            return self.fail(StepError::new(text, Retry::Conflict));
+        }
         if holds(&live.status.active, &job.uid) {
             self.adopt(live);
         } else if let Some(at) = self.own_run(job) {
