@@ -26,7 +26,7 @@ use super::metrics::{LaneMetrics, RequestMetrics};
 use crate::clock::Clock;
 use crate::model::ApiFailure;
 
-/// Wait before a repetition when the server names none.
+/// Wait before the first repetition when the server names none; it doubles from one to the next.
 const DEFAULT_WAIT: Duration = Duration::from_secs(1);
 
 /// Options of an [`ApiClient`].
@@ -99,10 +99,10 @@ impl ApiClient {
         let slot = inner.enter(&urgency).await;
         let until = inner.clock.mono() + inner.options.deadline;
         let mut result = inner.attempt(&request, slot, until).await;
-        for _ in 0..inner.options.retries {
+        for attempt in 0..inner.options.retries {
             let Err(failure) = &result else { break };
             let method = &request.head.method;
-            let Some(wait) = wait_before_retry(method, failure) else { break };
+            let Some(wait) = wait_before_retry(method, failure, attempt) else { break };
             if inner.clock.mono() + wait >= until {
                 break;
             }
@@ -152,8 +152,9 @@ fn verdict(code: u16) -> Verdict {
 }
 
 /// How long to wait before the same request may be sent again; `None` when it must not be.
-fn wait_before_retry(method: &Method, failure: &ApiFailure) -> Option<Duration> {
-    let wait = failure.retry_after.unwrap_or(DEFAULT_WAIT);
+fn wait_before_retry(method: &Method, failure: &ApiFailure, attempt: u32) -> Option<Duration> {
+    let doubling = DEFAULT_WAIT.saturating_mul(2u32.saturating_pow(attempt));
+    let wait = failure.retry_after.unwrap_or(doubling);
     match failure.code {
         429 => Some(wait),
         0 if method == Method::GET => Some(wait),

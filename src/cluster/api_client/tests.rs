@@ -111,12 +111,23 @@ async fn repetitions_end_before_the_deadline_with_the_last_refusal() {
 async fn repetitions_are_counted_and_bounded() {
     let server = Server::default();
     for _ in 0..20 {
-        server.answer(|_| refusal(429, "TooManyRequests", 0));
+        server.answer(|_| refusal(429, "TooManyRequests", 1));
     }
     let metrics = RequestMetrics::default();
     let client = ApiClient::new(server.client(), Clock::system(), ApiClientOptions::default(), metrics.clone());
     client.send(urgency(Lane::Create), request(Method::POST)).await.unwrap_err();
     assert_eq!((server.seen().len(), metrics.retries(429, &Method::POST)), (11, 10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn waits_that_nobody_asked_for_double() {
+    let server = Server::default();
+    for _ in 0..20 {
+        server.answer(|_| refusal(429, "TooManyRequests", 0));
+    }
+    send(&server, Method::POST).await.unwrap_err();
+    // At 0, 1, 3, 7 and 15 s; the next would be at 31 s, past the deadline.
+    assert_eq!(server.seen().len(), 5);
 }
 
 #[tokio::test(start_paused = true)]
