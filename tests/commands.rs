@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 fn binary() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cronjob-controller"));
@@ -58,6 +57,9 @@ fn the_version_names_the_data_of_the_zones() {
 
 #[cfg(feature = "sandbox")]
 mod sandbox {
+    use std::io::{BufRead, BufReader};
+    use std::process::Child;
+
     use super::*;
 
     /// Sends a signal as `kill` does.

@@ -1,6 +1,7 @@
 //! Runs controllers together over one API client, one event recorder and one set of metrics.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -12,8 +13,14 @@ use crate::cluster::{
     ApiClient, ApiClientOptions, Clients, EventMetrics, EventOptions, EventTask, ReflectorMetrics, RequestMetrics,
     event_recorder,
 };
-use crate::telemetry::{ControllerMetrics, Health, Registry};
+use crate::telemetry::{ControllerMetrics, Health, Heartbeat, Registry, Scope};
 use crate::{engine, workqueue};
+
+/// How often the runtime proves that its timers and tasks move.
+const BEAT_EVERY: Duration = Duration::from_secs(5);
+
+/// Without a sign of life for this long a restart is due: the check `loop` of `/livez` fails.
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// What the outside world gives to the controllers.
 pub struct Setup {
@@ -80,6 +87,7 @@ impl Manager {
             let (deps, stop) = (deps.clone(), stop.clone());
             working.spawn(async move { controller.run(&deps, &options, stop).await });
         }
+        working.spawn(beat(deps.health.heartbeat("loop", Scope::Live, &deps.clock, SILENCE), stop.clone()));
         working.close();
         stop.cancelled().await;
         working.wait().await;
@@ -88,4 +96,15 @@ impl Manager {
         telling.close();
         telling.wait().await;
     }
+}
+
+/// Gives signs of life until `stop`.
+async fn beat(heartbeat: Heartbeat, stop: CancellationToken) {
+    let beating = async {
+        loop {
+            heartbeat.beat();
+            tokio::time::sleep(BEAT_EVERY).await;
+        }
+    };
+    stop.run_until_cancelled(beating).await;
 }

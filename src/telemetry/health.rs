@@ -65,16 +65,6 @@ impl Health {
         checks.push(Check { name, scope, run: Box::new(run) });
     }
 
-    /// Adds a check that fails with `reason` until its gate is opened.
-    pub fn gate(&self, name: &'static str, scope: Scope, reason: &str) -> Gate {
-        let gate = Gate { shut: Arc::new(Mutex::new(Some(reason.to_owned()))) };
-        let shut = gate.shut.clone();
-        self.check(name, scope, move || {
-            shut.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
-        });
-        gate
-    }
-
     /// Adds a check that fails when nobody has called [`Heartbeat::beat`] for longer than `limit`.
     pub fn heartbeat(&self, name: &'static str, scope: Scope, clock: &Clock, limit: Duration) -> Heartbeat {
         let heartbeat = Heartbeat { clock: clock.clone(), last: Arc::new(Mutex::new(clock.mono())) };
@@ -141,25 +131,6 @@ pub(super) struct Report {
     pub(super) verbose: String,
 }
 
-/// Opens and shuts one check. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Gate {
-    /// Why the check fails; none when it succeeds.
-    shut: Arc<Mutex<Option<String>>>,
-}
-
-impl Gate {
-    /// From now on the check succeeds.
-    pub fn open(&self) {
-        *self.shut.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-
-    /// From now on the check fails with `reason`.
-    pub fn shut(&self, reason: impl Into<String>) {
-        *self.shut.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.into());
-    }
-}
-
 /// Proves that a loop moves. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Heartbeat {
@@ -193,16 +164,18 @@ mod tests {
     }
 
     #[test]
-    fn a_shut_gate_fails_its_probe_with_its_reason_and_leaves_liveness_alone() {
+    fn a_failed_check_fails_its_probe_with_its_reason_and_leaves_liveness_alone() {
         let health = Health::default();
-        let gate = health.gate("caches", Scope::Ready, "not listed yet");
+        let state = Arc::new(Mutex::new(Err("not listed yet".to_owned())));
+        let asked = state.clone();
+        health.check("caches", Scope::Ready, move || asked.lock().unwrap().clone());
         let report = health.probe("readyz", Scope::Ready, &none());
         assert!(!report.ok);
         assert_eq!(report.verbose, "[+]ping ok\n[-]caches failed: not listed yet\nreadyz check failed\n");
         assert!(health.probe("livez", Scope::Live, &none()).ok);
-        gate.open();
+        *state.lock().unwrap() = Ok(());
         assert!(health.probe("readyz", Scope::Ready, &none()).ok);
-        gate.shut("lost");
+        *state.lock().unwrap() = Err("lost".to_owned());
         assert_eq!(health.one(Scope::Ready, "caches"), Some(Err("lost".to_owned())));
     }
 
@@ -216,7 +189,7 @@ mod tests {
     #[test]
     fn an_excluded_check_is_not_run_and_an_unknown_name_is_told() {
         let health = Health::default();
-        let _gate = health.gate("caches", Scope::Ready, "not listed yet");
+        health.check("caches", Scope::Ready, || Err("not listed yet".to_owned()));
         let exclude = BTreeSet::from(["caches".to_owned(), "cashes".to_owned()]);
         let report = health.probe("readyz", Scope::Ready, &exclude);
         assert!(report.ok);
@@ -229,7 +202,7 @@ mod tests {
     #[test]
     fn a_check_is_asked_only_by_its_own_probe() {
         let health = Health::default();
-        let _gate = health.gate("caches", Scope::Ready, "not listed yet");
+        health.check("caches", Scope::Ready, || Err("not listed yet".to_owned()));
         assert_eq!(health.one(Scope::Live, "caches"), None);
         assert_eq!(health.one(Scope::Live, "ping"), Some(Ok(())));
     }

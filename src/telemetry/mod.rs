@@ -15,7 +15,7 @@ mod process;
 mod server;
 
 pub use controller::{ControllerMetrics, CronMetrics, InvalidReason, RunResult};
-pub use health::{Gate, Health, Heartbeat, Scope};
+pub use health::{Health, Heartbeat, Scope};
 pub use logs::{LogError, LogFormat, init as init_logs, log_panics, subscriber as log_subscriber};
 pub use metrics::{Exposition, Registry};
 pub use server::{health_router, metrics_router, serve};
