@@ -1,0 +1,7 @@
+//! What several test crates share. Each includes it with `#[path = "../support/mod.rs"] mod support;`.
+#![allow(dead_code, reason = "each test crate uses its part")]
+
+pub(crate) mod binaries;
+pub(crate) mod controlplane;
+mod certificates;
+mod guardian;
