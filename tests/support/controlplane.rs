@@ -4,8 +4,9 @@
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use cronjob_controller::clock::Clock;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
@@ -197,7 +198,8 @@ impl ControlPlane {
 
     async fn ready(&mut self) {
         let client = self.client().await;
-        let until = Instant::now() + Duration::from_secs(120);
+        let clock = Clock::system();
+        let until = clock.mono() + Duration::from_secs(120);
         loop {
             let request = http::Request::get("/readyz").body(Vec::new()).unwrap();
             let answer = client.request_text(request).await;
@@ -205,7 +207,7 @@ impl ControlPlane {
                 return;
             }
             let ended = self.children.iter_mut().any(|child| child.try_wait().unwrap().is_some());
-            if ended || Instant::now() > until {
+            if ended || clock.mono() > until {
                 let log = |name: &str| std::fs::read_to_string(self.log(name)).unwrap_or_default();
                 panic!("the control plane does not become ready: {answer:?}\n{}\n{}", log("etcd"), log("kube-apiserver"));
             }
