@@ -14,7 +14,8 @@ async fn a_control_plane_serves_its_release_and_leaves_nothing_behind() {
     let version = plane.kubectl_ok(&["version", "-o", "json"]);
     let version: serde_json::Value = serde_json::from_str(&version).unwrap();
     assert_eq!(version["clientVersion"]["gitVersion"], version["serverVersion"]["gitVersion"], "{version}");
-    let Some(()) = plane.start_controller_manager("controlplane", "namespace-controller,garbage-collector-controller", &[])
+    let Some(()) =
+        plane.start_controller_manager("controlplane", "namespace-controller,garbage-collector-controller", &[])
     else {
         return;
     };

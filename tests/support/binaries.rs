@@ -15,7 +15,9 @@ const REQUIRE: &str = "CRONJOB_REQUIRE_CONTROLPLANE";
 pub(crate) fn find(test: &str, program: &str) -> Option<PathBuf> {
     let found = folders().into_iter().map(|folder| folder.join(program)).find(|path| path.is_file());
     if found.is_none() {
-        let why = format!("no {program} in KUBEBUILDER_ASSETS or target/controlplane: run tests/controlplane/build (needs Go)");
+        let why = format!(
+            "no {program} in KUBEBUILDER_ASSETS or target/controlplane: run tests/controlplane/build (needs Go)"
+        );
         assert!(std::env::var_os(REQUIRE).is_none_or(|value| value != "1"), "{test}: {why}");
         eprintln!("SKIPPED {test}: {why}");
     }

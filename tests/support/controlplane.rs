@@ -51,8 +51,7 @@ impl ControlPlane {
         let guardian = Guardian::new(&folder);
         let authority = Authority::new(&folder);
         authority.server("server");
-        let mut this =
-            Self { server: String::new(), folder, programs, authority, children: Vec::new(), guardian };
+        let mut this = Self { server: String::new(), folder, programs, authority, children: Vec::new(), guardian };
         this.start_etcd_and_server(&options);
         this.kubeconfig("admin", "admin", Some("system:masters"));
         this.ready().await;
@@ -64,12 +63,15 @@ impl ControlPlane {
         let (clients, peers) = (format!("http://127.0.0.1:{clients}"), format!("http://127.0.0.1:{peers}"));
         let etcd = self.programs.etcd.clone();
         let data = self.path("etcd");
-        self.spawn("etcd", Command::new(etcd).args(["--unsafe-no-fsync", "--log-level=warn"]).args([
-            format!("--data-dir={}", data.display()),
-            format!("--listen-client-urls={clients}"),
-            format!("--advertise-client-urls={clients}"),
-            format!("--listen-peer-urls={peers}"),
-        ]));
+        self.spawn(
+            "etcd",
+            Command::new(etcd).args(["--unsafe-no-fsync", "--log-level=warn"]).args([
+                format!("--data-dir={}", data.display()),
+                format!("--listen-client-urls={clients}"),
+                format!("--advertise-client-urls={clients}"),
+                format!("--listen-peer-urls={peers}"),
+            ]),
+        );
         self.server = format!("https://127.0.0.1:{secure}");
         let apiserver = self.programs.apiserver.clone();
         let file = |name: &str| self.path(name).display().to_string();
@@ -209,7 +211,11 @@ impl ControlPlane {
             let ended = self.children.iter_mut().any(|child| child.try_wait().unwrap().is_some());
             if ended || clock.mono() > until {
                 let log = |name: &str| std::fs::read_to_string(self.log(name)).unwrap_or_default();
-                panic!("the control plane does not become ready: {answer:?}\n{}\n{}", log("etcd"), log("kube-apiserver"));
+                panic!(
+                    "the control plane does not become ready: {answer:?}\n{}\n{}",
+                    log("etcd"),
+                    log("kube-apiserver")
+                );
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

@@ -2,6 +2,6 @@
 #![allow(dead_code, reason = "each test crate uses its part")]
 
 pub(crate) mod binaries;
-pub(crate) mod controlplane;
 mod certificates;
+pub(crate) mod controlplane;
 mod guardian;
