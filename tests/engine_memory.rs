@@ -46,6 +46,10 @@ impl Kind for Herd {
         mailbox.clone()
     }
 
+    fn due(&self, _key: &ObjectKey, _mail: &Self::Mail, _now: WallTime) -> Option<WallTime> {
+        None
+    }
+
     fn open(&self, _key: &ObjectKey) -> State {
         State { compiled_schedule: [7; 8], last_writes: [None; 3] }
     }

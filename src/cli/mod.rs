@@ -12,6 +12,7 @@ use crate::schedule::TZDB_VERSION;
 
 pub mod completions;
 pub mod controller;
+pub mod election;
 pub mod logging;
 pub mod manifests;
 pub mod next;

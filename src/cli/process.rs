@@ -36,3 +36,22 @@ pub(super) fn stop_on_signals() -> std::io::Result<CancellationToken> {
 pub(super) fn any_seed() -> u64 {
     SysRng.try_next_u64().unwrap_or_default()
 }
+
+/// A name that no other process has had: the name of this host (of the pod, in one), and random digits.
+pub(super) fn identity() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = if host.trim().is_empty() { "unknown" } else { host.trim() };
+    format!("{host}_{:016x}{:016x}", any_seed(), any_seed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_is_never_given_twice() {
+        let (a, b) = (identity(), identity());
+        assert_ne!(a, b);
+        assert_eq!(a.rsplit_once('_').unwrap().1.len(), 32);
+    }
+}

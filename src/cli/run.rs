@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::controller::ControllerArgs;
+use super::election::ElectionArgs;
 use super::logging::LogArgs;
 use super::process::{any_seed, stop_on_signals};
 use super::values::{BindAddress, parse_duration};
@@ -43,6 +44,9 @@ pub struct RunArgs {
     /// What to run.
     #[command(flatten)]
     pub controller: ControllerArgs,
+    /// Whether and how replicas take turns.
+    #[command(flatten)]
+    pub election: ElectionArgs,
     /// Where operators look.
     #[command(flatten)]
     pub serving: ServingArgs,
@@ -97,11 +101,13 @@ pub struct ServingArgs {
 /// # Errors
 /// The configuration cannot be read, a port is taken, or the credentials are unusable.
 pub async fn execute(args: RunArgs) -> anyhow::Result<()> {
-    let RunArgs { cluster, controller, serving, log } = args;
+    let RunArgs { cluster, controller, election, serving, log } = args;
     let clock = Clock::system();
     log.init(&clock)?;
     let stop = stop_on_signals()?;
-    let clients = cluster::clients(cluster.config().await?, Protocol::default())?;
+    let config = cluster.config().await?;
+    let election = election.election(&config.default_namespace)?;
+    let clients = cluster::clients(config, Protocol::default())?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), tzdb = TZDB_VERSION, server = clients.host, "starting");
     let (registry, health) = (Registry::new(), Health::default());
     registry.register_process(&clock, TZDB_VERSION);
@@ -113,6 +119,7 @@ pub async fn execute(args: RunArgs) -> anyhow::Result<()> {
         registry: registry.clone(),
         health: health.clone(),
         observer: None,
+        election,
     };
     let manager = Manager::new(setup, controller.options(serving.shutdown_budget), &controller.selected());
     let (ports, closing) = (TaskTracker::new(), CancellationToken::new());

@@ -115,13 +115,19 @@ pub async fn execute(args: SandboxArgs) -> anyhow::Result<()> {
     let (observer, lines) = timeline();
     let client = cluster.client();
     let setup = Setup {
-        clients: Clients { requests: client.clone(), watches: client, host: address.to_string() },
+        clients: Clients {
+            requests: client.clone(),
+            watches: client.clone(),
+            leases: client,
+            host: address.to_string(),
+        },
         client_options: ApiClientOptions::default(),
         clock,
         seed,
         registry: Registry::new(),
         health: Health::default(),
         observer: Some(Arc::new(observer)),
+        election: None,
     };
     let manager = Manager::new(setup, args.controller.options(SHUTDOWN_BUDGET), &args.controller.selected());
     tasks.spawn(print(lines));

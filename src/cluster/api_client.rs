@@ -6,6 +6,8 @@
 //! - The deadline runs from the first time a request is sent and covers all its repetitions; waiting for the first slot does
 //!   not count, since that wait is bounded by the deadlines of those in flight.
 //! - Every way to fail is an [`ApiFailure`]; code 0 says that nobody knows whether the request was applied.
+//! - With a gate ([`ApiClient::gated`]) nothing but a GET is sent while the gate is shut, and no write is waited for longer than the
+//!   gate was known to stay open when it was sent.
 //! - A call may be dropped at any time: its slot comes back. What was sent before may still be applied.
 
 use std::sync::Arc;
@@ -19,10 +21,11 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::bucket::Bucket;
 use super::exchange::exchange;
-use super::failure::too_late;
+use super::failure::{too_late, too_late_for_leader};
 use super::lanes::{Lanes, Slot, Urgency, Verdict};
 use super::limit::{Concurrency, Limit};
 use super::metrics::{LaneMetrics, RequestMetrics};
+use super::validity::Validity;
 use crate::clock::Clock;
 use crate::model::ApiFailure;
 
@@ -79,23 +82,39 @@ struct Inner {
     rate: Option<Turnstile>,
     metrics: RequestMetrics,
     options: ApiClientOptions,
+    /// How long writes may be sent; `None` for ever.
+    gate: Option<Validity>,
 }
 
 impl ApiClient {
     /// A client over `client`, which must not repeat requests by itself.
     pub fn new(client: Client, clock: Clock, options: ApiClientOptions, metrics: RequestMetrics) -> Self {
+        Self::gated(client, clock, options, metrics, None)
+    }
+
+    /// The same, whose writes pass `gate`.
+    pub fn gated(
+        client: Client,
+        clock: Clock,
+        options: ApiClientOptions,
+        metrics: RequestMetrics,
+        gate: Option<Validity>,
+    ) -> Self {
         let lanes = Lanes::new(Limit::new(options.concurrency), metrics.lanes.clone());
         let rate = options.rate.map(|rate| Turnstile::new(&clock, rate));
-        Self { inner: Arc::new(Inner { client, clock, lanes, rate, metrics, options }) }
+        Self { inner: Arc::new(Inner { client, clock, lanes, rate, metrics, options, gate }) }
     }
 
     /// Sends `request`, whose URI is a path with query, when its turn has come, and returns the body of the answer.
     ///
     /// # Errors
-    /// What the server refused with, or code 0 when no complete answer came in time.
+    /// What the server refused with, or code 0 when no complete answer came in time; a write before a shut gate is
+    /// [withheld](ApiFailure::withheld).
     pub async fn send(&self, urgency: Urgency, request: Request<Vec<u8>>) -> Result<Bytes, ApiFailure> {
         let inner = &*self.inner;
         let request = Repeatable::new(request);
+        // Also before the queue, so that what cannot be sent takes no slot from anybody.
+        inner.pass_gate(&request)?;
         let slot = inner.enter(&urgency).await;
         let until = inner.clock.mono() + inner.options.deadline;
         let mut result = inner.attempt(&request, slot, until).await;
@@ -126,6 +145,8 @@ impl Inner {
     /// Sends once; gives the slot back with what the answer says about the server's load.
     async fn attempt(&self, request: &Repeatable, slot: Slot, until: Instant) -> Result<Bytes, ApiFailure> {
         let begun = self.clock.mono();
+        let shut_at = self.pass_gate(request)?.map(|left| begun + left).filter(|shut_at| *shut_at < until);
+        let until = shut_at.unwrap_or(until);
         let answer = timeout_at(until, exchange(&self.client, request.copy())).await;
         let (verdict, code) = match &answer {
             Ok(Ok((code, _))) => (Verdict::Fine, *code),
@@ -137,7 +158,18 @@ impl Inner {
         self.metrics.on_attempt(code, &request.head.method, &self.options.host, took);
         match answer {
             Ok(result) => result.map(|(_, body)| body),
+            Err(_late) if shut_at.is_some() => Err(too_late_for_leader()),
             Err(_late) => Err(too_late(self.options.deadline)),
+        }
+    }
+
+    /// How long a request may take that passes the gate now, if there is a limit.
+    fn pass_gate(&self, request: &Repeatable) -> Result<Option<Duration>, ApiFailure> {
+        match &self.gate {
+            Some(gate) if request.head.method != Method::GET => {
+                gate.remaining().map(Some).ok_or_else(ApiFailure::withheld)
+            }
+            _ => Ok(None),
         }
     }
 }

@@ -50,6 +50,11 @@ pub(crate) fn too_late(allowed: Duration) -> ApiFailure {
     ApiFailure { message: format!("no answer within {} s", allowed.as_secs_f64()).into(), ..ApiFailure::default() }
 }
 
+/// No answer within the time for which this process was known to lead.
+pub(crate) fn too_late_for_leader() -> ApiFailure {
+    ApiFailure { message: "no answer before the lease could have passed to another".into(), ..ApiFailure::default() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -53,6 +53,9 @@ pub struct Clients {
     pub requests: Client,
     /// For lists and watches, on connections of their own.
     pub watches: Client,
+    /// For the election of a leader alone: nothing else may delay a renewal. Over HTTP/1.1, where a request that is given up takes
+    /// its connection with it, so that the next one does not wait on a dead line.
+    pub leases: Client,
     /// Host and port of the server, for the metrics' label.
     pub host: String,
 }
@@ -118,7 +121,12 @@ pub fn clients(mut config: Config, protocol: Protocol) -> Result<Clients, StackE
     trust_nothing_if_nothing_is_verified(&mut config);
     config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
     let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
-    Ok(Clients { requests: client(&config, protocol)?, watches: client(&config, protocol)?, host })
+    Ok(Clients {
+        requests: client(&config, protocol)?,
+        watches: client(&config, protocol)?,
+        leases: client(&config, Protocol::Http1)?,
+        host,
+    })
 }
 
 /// Where certificates are not looked at, kube still asks the operating system for its roots and fails when it has none, as in

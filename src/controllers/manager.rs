@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::cronjob::CronJobController;
 use super::{Counts, Deps, Metrics, Observer, Options, Registration};
 use crate::clock::Clock;
+use super::terms::Terms;
 use crate::cluster::{
-    ApiClient, ApiClientOptions, Clients, EventMetrics, EventOptions, EventTask, ReflectorMetrics, RequestMetrics,
-    event_recorder,
+    ApiClient, ApiClientOptions, Clients, Election, Elector, ElectorSetup, EventMetrics, EventOptions, EventTask,
+    LeaderMetrics, Leadership, ReflectorMetrics, RequestMetrics, Validity, event_recorder,
 };
 use crate::telemetry::{ControllerMetrics, Health, Heartbeat, Registry, Scope};
 use crate::{engine, workqueue};
@@ -38,6 +40,8 @@ pub struct Setup {
     pub health: Health,
     /// Who hears what is said to users.
     pub observer: Option<Arc<dyn Observer>>,
+    /// The election that decides whether this process works; `None`: it always does.
+    pub election: Option<Election>,
 }
 
 /// The controllers of one process.
@@ -46,16 +50,45 @@ pub struct Manager {
     options: Options,
     controllers: Vec<CronJobController>,
     events: EventTask,
+    candidate: Option<Candidate>,
+}
+
+/// The part of a process in an election.
+struct Candidate {
+    elector: Elector,
+    /// Writes the events about the Lease, which the gate of a leader's writes does not hold back.
+    events: EventTask,
+    /// The election's lease duration.
+    lease_duration: Duration,
 }
 
 impl Manager {
     /// Builds `controllers`; nothing runs yet.
     pub fn new(setup: Setup, options: Options, controllers: &[&Registration]) -> Self {
-        let Setup { clients, client_options, clock, seed, registry, health, observer } = setup;
+        let Setup { clients, client_options, clock, seed, registry, health, observer, election } = setup;
         let client_options = ApiClientOptions { host: clients.host, ..client_options };
         let requests = registry.register(RequestMetrics::register);
-        let api = ApiClient::new(clients.requests, clock.clone(), client_options, requests);
         let event_metrics = registry.register(EventMetrics::register);
+        let validity = election.as_ref().map(|_| Validity::new(clock.clone()));
+        let candidate = election.zip(validity.clone()).map(|(election, validity)| {
+            let lease_duration = election.timing.lease_duration;
+            let own = ApiClient::new(clients.leases.clone(), clock.clone(), client_options.clone(), requests.clone());
+            let (recorder, events) = event_recorder(own, clock.clone(), EventOptions::new(seed), event_metrics.clone());
+            let elector = Elector::new(ElectorSetup {
+                client: clients.leases,
+                host: client_options.host.clone(),
+                clock: clock.clone(),
+                seed,
+                election,
+                validity,
+                recorder,
+                requests: requests.clone(),
+                metrics: registry.register(LeaderMetrics::register),
+            });
+            elector.leadership().check(&health, &clock, lease_duration);
+            Candidate { elector, events, lease_duration }
+        });
+        let api = ApiClient::gated(clients.requests, clock.clone(), client_options, requests, validity);
         let (recorder, events) = event_recorder(api.clone(), clock.clone(), EventOptions::new(seed), event_metrics);
         let metrics = Metrics {
             controllers: ControllerMetrics::register(&registry),
@@ -65,7 +98,7 @@ impl Manager {
         };
         let deps = Deps { api, watches: clients.watches, recorder, clock, seed, metrics, health, observer };
         let controllers = controllers.iter().map(|r| CronJobController::initialize(r, &deps, &options)).collect();
-        Self { deps, options, controllers, events }
+        Self { deps, options, controllers, events, candidate }
     }
 
     /// A way to ask what each controller holds in memory, also while they run.
@@ -74,27 +107,67 @@ impl Manager {
         move || controllers.iter().map(CronJobController::counts).collect()
     }
 
+    /// Who leads; `None` without an election.
+    pub fn leadership(&self) -> Option<Leadership> {
+        self.candidate.as_ref().map(|candidate| candidate.elector.leadership())
+    }
+
     /// Runs the controllers until `stop`, then ends them gracefully.
     pub async fn run(self, stop: CancellationToken) {
-        let Self { deps, options, controllers, events } = self;
-        let (working, telling) = (TaskTracker::new(), TaskTracker::new());
-        let (stop, silence) = (stop.child_token(), CancellationToken::new());
+        let Self { deps, options, controllers, events, candidate } = self;
+        let (background, watching) = (TaskTracker::new(), CancellationToken::new());
         // Dropping this future ends what it started.
-        let _stops = stop.clone().drop_guard();
-        let _silences = silence.clone().drop_guard();
-        telling.spawn(events.run(silence.clone()));
-        for controller in controllers {
-            let (deps, stop) = (deps.clone(), stop.clone());
-            working.spawn(async move { controller.run(&deps, &options, stop).await });
+        let _unwatches = watching.clone().drop_guard();
+        let telling = Telling::start(events);
+        if candidate.is_some() {
+            controllers.iter().for_each(CronJobController::stand_by);
         }
-        working.spawn(beat(deps.health.heartbeat("loop", Scope::Live, &deps.clock, SILENCE), stop.clone()));
-        working.close();
-        stop.cancelled().await;
-        working.wait().await;
-        // Only now, so that what the last steps said is still written.
-        silence.cancel();
-        telling.close();
-        telling.wait().await;
+        let readiness = controllers.iter().map(|it| it.watch(&deps, &background, &watching)).collect();
+        background.spawn(beat(deps.health.heartbeat("loop", Scope::Live, &deps.clock, SILENCE), watching.clone()));
+        let budget = options.shutdown_budget;
+        match candidate {
+            None => {
+                let working = controllers.iter().map(|it| it.work(stop.clone(), budget, CancellationToken::new()));
+                tokio::join!(join_all(working), stop.cancelled());
+            }
+            Some(Candidate { elector, events, lease_duration }) => {
+                let about_the_lease = Telling::start(events);
+                let terms = Terms { elector, controllers, readiness, budget, patience: lease_duration };
+                terms.run(stop, &telling).await;
+                about_the_lease.end().await;
+            }
+        }
+        watching.cancel();
+        background.close();
+        background.wait().await;
+        telling.end().await;
+    }
+}
+
+/// A task that writes events, and its end.
+pub(super) struct Telling {
+    silence: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Telling {
+    fn start(events: EventTask) -> Self {
+        let (silence, tasks) = (CancellationToken::new(), TaskTracker::new());
+        tasks.spawn(events.run(silence.clone()));
+        tasks.close();
+        Self { silence, tasks }
+    }
+
+    /// Writes what is left; returns at once if that was done before.
+    pub(super) async fn end(&self) {
+        self.silence.cancel();
+        self.tasks.wait().await;
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        self.silence.cancel();
     }
 }
 

@@ -4,11 +4,13 @@
 //! - A controller is a value. Clients, clocks, randomness and the end come in from outside, so the binary, the sandbox, tests
 //!   and benchmarks run the very same code.
 //! - Controllers know nothing of each other.
+//! - With an election only the leader steps and writes; the others hold the same caches and wait.
 //! - At the end nothing new is begun, steps in flight finish within the budget, and what was said is still written.
 
 mod cronjob;
 mod manager;
 mod registry;
+mod terms;
 
 use std::fmt;
 use std::sync::Arc;

@@ -89,6 +89,19 @@ impl<K: Kind> Cells<K> {
         }
     }
 
+    /// The mail of `key`, if it has an actor.
+    pub(super) fn mail(&self, kind: &K, key: &K::Key) -> Option<K::Mail> {
+        self.map.get(key).map(|cell| kind.collect(key, &cell.mailbox))
+    }
+
+    /// Every actor's key and mail, in the order of keys.
+    pub(super) fn all_mail(&self, kind: &K) -> Vec<(Name<K>, K::Mail)> {
+        let mut all: Vec<_> =
+            self.map.iter().map(|cell| (cell.key().clone(), kind.collect(cell.key(), &cell.mailbox))).collect();
+        all.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        all
+    }
+
     /// Begins a step: the mail and, unless there is none yet, the state. `None` if there is no such actor.
     pub(super) fn check_out(&self, kind: &K, key: &K::Key) -> Option<CheckedOut<K>> {
         let mut cell = self.map.get_mut(key)?;

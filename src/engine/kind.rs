@@ -39,6 +39,10 @@ pub trait Kind: Send + Sync + 'static {
     /// news. Called under the lock of the actor's cell.
     fn collect(&self, key: &Self::Key, mailbox: &Self::Mailbox) -> Self::Mail;
 
+    /// When an object is due, or has been since, that no actor has stepped yet: orders the first steps after a
+    /// [take-over](super::Supervisor::take_over) and arms their timers. `None`: not by itself. An estimate will do; the step decides.
+    fn due(&self, key: &Self::Key, mail: &Self::Mail, now: WallTime) -> Option<WallTime>;
+
     /// The state of an actor before its first step, and after a panic.
     fn open(&self, key: &Self::Key) -> Self::State;
 

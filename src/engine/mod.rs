@@ -10,12 +10,14 @@
 //! - When an object goes, its cell, delay and limiter record go in one critical section; a message that races with that
 //!   either keeps the cell or opens a new one.
 //! - Locks nest in one order, cell before queue, and none is held across an await.
-//! - Nothing steps before the supervisor is told that what the steps look at has synced ([`Supervisor::open`]).
+//! - Nothing steps before the supervisor is told that what the steps look at has synced ([`Supervisor::open`]), or that its turn
+//!   has come ([`Supervisor::take_over`]).
 
 mod cell;
 mod kind;
 mod metrics;
 mod supervisor;
+mod takeover;
 mod visit;
 mod watch;
 

@@ -72,12 +72,23 @@ pub(super) struct Engine<K: Kind> {
     queues: Box<[Queue<Name<K>>]>,
     workers_per_shard: usize,
     pub(super) metrics: Option<EngineMetrics>,
-    /// Whether steps may run; written once by [`Supervisor::open`].
-    opened: watch::Sender<bool>,
+    /// Whether steps may run.
+    pub(super) phase: watch::Sender<Phase>,
     /// [`Clock::drift`] before the first timer was armed.
     pub(super) drift_at_start: TimeDelta,
-    /// Steps cut off because the budget of a shutdown was spent.
+    /// Steps cut off in the middle: the budget of a shutdown was spent, or the term was lost.
     cut_off: AtomicUsize,
+}
+
+/// How far a supervisor is. It goes from the first to the last, or directly from the second to the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Messages are folded and nothing else: no key is queued, no timer armed.
+    StandingBy,
+    /// What messages want is queued; nothing steps yet.
+    Warming,
+    /// Steps run.
+    Open,
 }
 
 impl<K: Kind> Clone for Supervisor<K> {
@@ -105,7 +116,7 @@ impl<K: Kind> Supervisor<K> {
             queues: (0..shards).map(queue).collect(),
             workers_per_shard: concurrent_steps.div_ceil(shards).max(1),
             metrics,
-            opened: watch::Sender::new(false),
+            phase: watch::Sender::new(Phase::Warming),
             drift_at_start: clock.drift(),
             cut_off: AtomicUsize::new(0),
             clock,
@@ -128,7 +139,7 @@ impl<K: Kind> Supervisor<K> {
     /// Lets steps run: what they look at has synced. Keys that were sent before come first come first served, behind
     /// whatever is due.
     pub fn open(&self) {
-        self.engine.opened.send_replace(true);
+        self.engine.phase.send_replace(Phase::Open);
     }
 
     /// How much of everything there is.
@@ -146,7 +157,13 @@ impl<K: Kind> Supervisor<K> {
     /// Runs the actors until `stop`; then takes no new work, lets the steps in flight finish within `budget`, and cuts off
     /// those that do not. How many were cut off. Dropping this future ends everything at once. Run it once.
     pub async fn run(&self, stop: CancellationToken, budget: Duration) -> usize {
-        let (tasks, cut) = (TaskTracker::new(), CancellationToken::new());
+        self.run_until_cut(stop, budget, CancellationToken::new()).await
+    }
+
+    /// The same; `cut` ends everything at once, and what was in flight is dropped when this returns.
+    pub async fn run_until_cut(&self, stop: CancellationToken, budget: Duration, cut: CancellationToken) -> usize {
+        let tasks = TaskTracker::new();
+        let cut = cut.child_token();
         let _ends_with_this_future = cut.clone().drop_guard();
         let stop = stop.child_token();
         let _stops_with_this_future = stop.clone().drop_guard();
@@ -162,12 +179,12 @@ impl<K: Kind> Supervisor<K> {
         tasks.spawn(async move { engine.watch_clock(&watch_stop).await });
         tasks.close();
 
-        stop.cancelled().await;
+        cut.run_until_cancelled(stop.cancelled()).await;
+        stop.cancel();
         self.engine.queues.iter().for_each(Queue::shut_down);
-        if tokio::time::timeout(budget, tasks.wait()).await.is_err() {
-            cut.cancel();
-            tasks.wait().await;
-        }
+        cut.run_until_cancelled(tokio::time::timeout(budget, tasks.wait())).await;
+        cut.cancel();
+        tasks.wait().await;
         self.engine.cut_off.load(Ordering::Relaxed)
     }
 }
@@ -180,9 +197,10 @@ impl<K: Kind> Engine<K> {
 
     /// Asks for the step that a message wants; runs under the lock of the actor's cell.
     fn wake(&self, key: &Name<K>, wake: Wake) {
-        let queue = self.queue_of(key);
+        let (queue, phase) = (self.queue_of(key), *self.phase.borrow());
         match wake {
-            Wake::Now if *self.opened.borrow() => queue.add(key.clone()),
+            _ if phase == Phase::StandingBy => {}
+            Wake::Now if phase == Phase::Open => queue.add(key.clone()),
             Wake::Now | Wake::Listed => queue.add_in(key.clone(), Class::Listed),
             Wake::After(delay) => queue.add_after(key.clone(), delay),
             Wake::Nothing => {}
@@ -192,11 +210,11 @@ impl<K: Kind> Engine<K> {
     /// One worker: steps one actor after the other until `stop`; `cut` ends a step in the middle.
     async fn work(&self, shard: usize, stop: &CancellationToken, cut: &CancellationToken) {
         let Some(queue) = self.queues.get(shard) else { return };
-        let mut opened = self.opened.subscribe();
+        let mut phase = self.phase.subscribe();
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            _ = opened.wait_for(|opened| *opened) => {}
+            _ = phase.wait_for(|phase| *phase == Phase::Open) => {}
         }
         loop {
             // Steps that never wait must not keep the other tasks of this thread from running.
@@ -211,7 +229,7 @@ impl<K: Kind> Engine<K> {
                 biased;
                 () = cut.cancelled() => {
                     self.cut_off.fetch_add(1, Ordering::Relaxed);
-                    tracing::warn!(key = ?*key, "a step was cut off by the shutdown");
+                    tracing::warn!(key = ?*key, "a step was cut off");
                 }
                 () = self.visit(queue, &key, stop) => {}
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// A call that did not succeed: the server's `metav1.Status`, or no answer at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiFailure {
-    /// HTTP status code; 0 when no answer came (then the write may or may not have been applied).
+    /// HTTP status code; 0 when no answer came (then the write may or may not have been applied, unless it was withheld).
     pub code: u16,
     /// `reason` of the Status, for example `NotFound`, `AlreadyExists`, `Conflict`; empty when the server gave none.
     pub reason: Box<str>,
@@ -18,7 +18,28 @@ pub struct ApiFailure {
     pub retry_after: Option<Duration>,
 }
 
+/// `reason` of what was not sent.
+const WITHHELD: &str = "NotLeading";
+
+/// How long it takes until it is known whether this process leads again.
+const WITHHELD_FOR: Duration = Duration::from_secs(1);
+
 impl ApiFailure {
+    /// A write that was not sent, since this process may not write now.
+    pub fn withheld() -> Self {
+        Self {
+            reason: WITHHELD.into(),
+            message: "not sent: this process does not lead at the moment".into(),
+            retry_after: Some(WITHHELD_FOR),
+            ..Self::default()
+        }
+    }
+
+    /// It was never sent: see [`ApiFailure::withheld`].
+    pub fn is_withheld(&self) -> bool {
+        self.code == 0 && &*self.reason == WITHHELD
+    }
+
     /// The object does not exist.
     pub fn is_not_found(&self) -> bool {
         &*self.reason == "NotFound"
@@ -36,7 +57,7 @@ impl ApiFailure {
 
     /// No answer came, so a write may have been applied all the same.
     pub fn is_ambiguous(&self) -> bool {
-        self.code == 0
+        self.code == 0 && !self.is_withheld()
     }
 }
 

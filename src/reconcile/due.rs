@@ -107,6 +107,11 @@ impl Timetable {
         next_start(&self.schedule, self.local, base)
     }
 
+    /// The first instant that is not settled: pending since then, or due then. `None`: it never fires again.
+    pub fn first_due(&self) -> Option<WallTime> {
+        next_start(&self.schedule, self.local, self.since(self.window()))
+    }
+
     fn missed_after(&self, window: Option<WallTime>) -> Result<Missed, NeverTwice> {
         missed_since(&self.schedule, self.local, self.since(window), self.now)
     }

@@ -173,6 +173,13 @@ impl CronMetrics {
         }
     }
 
+    /// Forgets every CronJob that cannot run: whoever counts them next begins anew.
+    pub fn nobody_is_invalid(&self) {
+        for gauge in &self.invalid {
+            gauge.set(0);
+        }
+    }
+
     /// Records the time from a due instant to the answer to its creation, by our own clock.
     pub fn lag(&self, lag: Duration) {
         self.lag.observe(lag.as_secs_f64());

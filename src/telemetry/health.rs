@@ -109,6 +109,12 @@ impl Health {
         Report { ok: !failed, verbose: lines }
     }
 
+    /// What the check `name` of `/livez` says now; `None` when there is none.
+    #[cfg(test)]
+    pub(crate) fn one_live(&self, name: &str) -> Option<Result<(), String>> {
+        self.one(Scope::Live, name)
+    }
+
     /// Answers `/livez/NAME` and its like; `None` when the probe has no such check.
     pub(super) fn one(&self, scope: Scope, name: &str) -> Option<Result<(), String>> {
         let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);

@@ -132,13 +132,19 @@ impl World {
         let line = CancellationToken::new();
         let client = kube::Client::new(Line { inner: self.sandbox.service(), shut: line.clone() }, "default");
         let setup = Setup {
-            clients: Clients { requests: client.clone(), watches: client, host: "sandbox".into() },
+            clients: Clients {
+                requests: client.clone(),
+                watches: client.clone(),
+                leases: client,
+                host: "sandbox".into(),
+            },
             client_options: ApiClientOptions::default(),
             clock: self.clock.clone(),
             seed: 11,
             registry: Registry::new(),
             health: Health::default(),
             observer: Some(Arc::new(self.ear.clone())),
+            election: None,
         };
         let controllers: Vec<_> = REGISTRY.iter().collect();
         let manager = Manager::new(setup, Options::default(), &controllers);

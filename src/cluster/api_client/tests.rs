@@ -16,6 +16,54 @@ fn request(method: Method) -> Request<Vec<u8>> {
     Request::builder().method(method).uri("/x").body(b"{}".to_vec()).unwrap()
 }
 
+/// A client with a gate that stays open for `lasts`; `None`: shut.
+fn gated(server: &Server, lasts: Option<Duration>) -> (ApiClient, Validity) {
+    let (clock, options) = (Clock::system(), ApiClientOptions::default());
+    let gate = Validity::new(clock.clone());
+    if let Some(lasts) = lasts {
+        gate.extend(gate.moment(), lasts);
+    }
+    (ApiClient::gated(server.client(), clock, options, RequestMetrics::default(), Some(gate.clone())), gate)
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_a_shut_gate_nothing_but_a_read_is_sent() {
+    let server = Server::default();
+    server.answer_rest(|_| reply(200, fixed_body(&["{}"])));
+    let (client, gate) = gated(&server, None);
+    for method in [Method::POST, Method::PATCH, Method::PUT, Method::DELETE] {
+        let failure = client.send(urgency(Lane::Event), request(method)).await.unwrap_err();
+        assert!(failure.is_withheld() && !failure.is_ambiguous(), "{failure:?}");
+    }
+    assert!(client.send(urgency(Lane::Read), request(Method::GET)).await.is_ok());
+    assert_eq!(server.uris(), ["GET /x"]);
+    gate.extend(gate.moment(), Duration::from_secs(1));
+    assert!(client.send(urgency(Lane::Create), request(Method::POST)).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_is_waited_for_as_long_as_the_gate_was_known_to_stay_open() {
+    let server = Server::default();
+    server.answer_rest(|_| silence());
+    let (client, _) = gated(&server, Some(Duration::from_secs(7)));
+    let begun = Clock::system().mono();
+    let failure = client.send(urgency(Lane::Create), request(Method::POST)).await.unwrap_err();
+    assert!(failure.is_ambiguous(), "{failure:?}");
+    assert_eq!(Clock::system().mono() - begun, Duration::from_secs(7));
+    // The next one is not even sent.
+    assert!(client.send(urgency(Lane::Create), request(Method::POST)).await.unwrap_err().is_withheld());
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repetition_passes_the_gate_again() {
+    let server = Server::default();
+    server.answer(|_| refusal(429, "TooManyRequests", 7));
+    let (client, _) = gated(&server, Some(Duration::from_secs(5)));
+    assert!(client.send(urgency(Lane::Create), request(Method::POST)).await.unwrap_err().is_withheld());
+    assert_eq!(server.seen().len(), 1);
+}
+
 async fn send(server: &Server, method: Method) -> Result<Bytes, ApiFailure> {
     client(server, ApiClientOptions::default()).send(urgency(Lane::Create), request(method)).await
 }

@@ -106,7 +106,7 @@ impl Write {
             let last = attempt == TRIES || tools.stop.is_cancelled();
             match self.try_once(tools).await {
                 Ok(()) => return,
-                Err(failure) if failure.is_ambiguous() && !last => {
+                Err(failure) if (failure.is_ambiguous() || failure.is_withheld()) && !last => {
                     tracing::debug!(object = %about.name, reason, error = %failure, "event not written yet");
                 }
                 Err(failure) => {

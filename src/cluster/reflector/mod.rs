@@ -14,13 +14,13 @@
 
 mod backoff;
 mod health;
-mod lines;
+pub(super) mod lines;
 mod list;
 mod run;
 pub(crate) mod store;
 mod take;
 mod watch;
-mod wire;
+pub(super) mod wire;
 
 use std::fmt::Display;
 use std::sync::Arc;

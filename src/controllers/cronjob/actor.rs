@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::cluster::Store;
 use crate::engine::{Kind, Next, Retry, StepContext, Wake, stable_hash};
 use crate::model::{CronJob, Job, ObjectKey, WallTime};
-use crate::reconcile::{self, Answer, Call, Memory, Outcome, Settings, Step, StepError, WAKE_DELAY};
+use crate::reconcile::{self, Answer, Call, Memory, Outcome, Settings, Step, StepError, Timetable, WAKE_DELAY};
 use crate::telemetry::InvalidReason;
 
 /// Longest wait that the server's `Retry-After` may ask of one CronJob: a mistaken header must not cost a day's run.
@@ -112,6 +112,14 @@ impl Kind for CronJobs {
 
     fn collect(&self, _key: &ObjectKey, edited: &Option<WallTime>) -> Option<WallTime> {
         *edited
+    }
+
+    fn due(&self, key: &ObjectKey, edited: &Option<WallTime>, now: WallTime) -> Option<WallTime> {
+        let cronjob = self.cronjobs.get(key).filter(|cronjob| !cronjob.spec.suspend && !cronjob.deleting)?;
+        let last = cronjob.status.last_schedule_time;
+        let floor = edited.filter(|edited| *edited <= now);
+        let timetable = Timetable::new(&cronjob, last, self.settings.local_zone, floor, now).ok()?;
+        timetable.first_due()?.checked_add_signed(WAKE_DELAY)
     }
 
     fn open(&self, _key: &ObjectKey) -> Actor {

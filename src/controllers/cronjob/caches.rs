@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::actor::{CronJobs, News};
+use super::actor::News;
+use super::term::Term;
 use super::voice::Voice;
 use crate::api::{DecodeError, decode_cronjob, decode_job, wire};
 use crate::cluster::{Change, Reflector, ReflectorOptions, Sink, Store};
 use crate::controllers::Deps;
-use crate::engine::{Supervisor, Wake};
+use crate::engine::Wake;
 use crate::model::{CronJob, Job, ObjectKey, Uid, WallTime};
 use crate::reconcile::{
     JobCache, Operation, Reaction, Settings, on_cronjob_added, on_cronjob_deleted, on_cronjob_updated, on_job_added,
@@ -34,7 +35,7 @@ impl JobCache for Store<Job> {
 #[derive(Clone)]
 pub(super) struct Feed {
     pub(super) settings: Settings,
-    pub(super) supervisor: Supervisor<CronJobs>,
+    pub(super) term: Term,
     pub(super) voice: Voice,
     pub(super) cronjobs: Store<CronJob>,
     pub(super) jobs: Store<Job>,
@@ -66,15 +67,28 @@ impl Feed {
     fn on_cronjob(&self, change: Change<CronJob>, now: WallTime) {
         let (about, reaction, initial) = match change {
             Change::Synced => return,
-            Change::Unreadable { key, uid, error } => return self.voice.say_unreadable(&key, uid, error),
+            Change::Unreadable { key, uid, error } => return self.say_unreadable(&key, uid, error),
             Change::Applied { old: None, new, initial } => (new.clone(), on_cronjob_added(&new), initial),
             Change::Applied { old: Some(old), new, initial } => {
                 (new.clone(), on_cronjob_updated(self.settings, &old, &new, now), initial)
             }
             Change::Deleted { last } => (last.clone(), on_cronjob_deleted(&last), false),
         };
-        self.voice.say_all(&about, &reaction.happenings);
+        if !self.is_standing_by() {
+            self.voice.say_all(&about, &reaction.happenings);
+        }
         self.wake(&about.key, &reaction, initial);
+    }
+
+    fn say_unreadable(&self, key: &ObjectKey, uid: Uid, error: String) {
+        if !self.is_standing_by() {
+            self.voice.say_unreadable(key, uid, error);
+        }
+    }
+
+    /// Then the leader speaks, who sees the same.
+    fn is_standing_by(&self) -> bool {
+        self.term.supervisor().is_standing_by()
     }
 
     fn on_job(&self, change: Change<Job>) {
@@ -99,7 +113,7 @@ impl Feed {
     fn wake(&self, about: &ObjectKey, reaction: &Reaction, initial: bool) {
         let edited = reaction.edited;
         if reaction.operations.is_empty() && edited.is_some() {
-            self.supervisor.send(about.clone(), News { edited, wake: Wake::Nothing });
+            self.term.send(about.clone(), News { edited, wake: Wake::Nothing });
         }
         for operation in &reaction.operations {
             let (key, wake) = match operation {
@@ -107,7 +121,7 @@ impl Feed {
                 Operation::Add(key) => (key, Wake::Now),
                 Operation::AddAfter(key, delay) => (key, Wake::After(*delay)),
             };
-            self.supervisor.send(key.clone(), News { edited, wake });
+            self.term.send(key.clone(), News { edited, wake });
         }
     }
 }

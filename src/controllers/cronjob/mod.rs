@@ -1,6 +1,7 @@
 //! The CronJob controller of one API: two reflectors feed a supervisor, whose actors step through `reconcile`.
 //!
 //! Invariants
+//! - The reflectors live as long as the process, a supervisor as long as a term of leadership.
 //! - No step runs before both caches have synced; a kind that the server does not know is waited for, and found when it appears.
 //! - What a watch event means is decided in `reconcile::watch`, what a step does in `reconcile::step`; here is only the wiring.
 //! - Everything said about a CronJob goes through [`voice::Voice`], everything sent through [`calls::Calls`].
@@ -8,20 +9,19 @@
 mod actor;
 mod caches;
 mod calls;
+mod term;
 mod voice;
+
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::actor::CronJobs;
 use self::caches::Feed;
-use self::calls::Calls;
-use self::voice::Voice;
+use self::term::{Blueprint, Term};
 use super::{Counts, Deps, Options, Registration};
 use crate::cluster::{Phase, ReflectorHealth, Store};
-use crate::engine::{self, Supervisor};
 use crate::model::{CronJob, Job};
-use crate::reconcile::Settings;
 use crate::telemetry::Scope;
 
 /// One CronJob controller.
@@ -34,49 +34,52 @@ pub(super) struct CronJobController {
 impl CronJobController {
     /// Builds the controller. Nothing runs yet.
     pub(super) fn initialize(registration: &Registration, deps: &Deps, options: &Options) -> Self {
-        let settings = Settings { flavor: registration.flavor, local_zone: options.local_zone };
         let (cronjobs, jobs): (Store<CronJob>, Store<Job>) = Default::default();
-        let voice = Voice::new(registration, deps);
-        let calls = Calls::new(deps.api.clone(), registration.flavor);
-        let kind = CronJobs::new(settings, cronjobs.clone(), jobs.clone(), calls, voice.clone(), deps.clock.clone());
-        let engine_options = engine::Options {
-            shards: options.shards,
-            concurrent_steps: options.concurrent_syncs,
-            rate_limiter: options.rate_limiter,
-            seed: deps.seed,
-            queue_metrics: Some((deps.metrics.queues.clone(), registration.name.to_owned())),
-            metrics: Some(deps.metrics.engine.supervisor(registration.name)),
-            ..engine::Options::new(deps.clock.clone())
-        };
-        let supervisor = Supervisor::new(kind, engine_options);
-        Self { name: registration.name, feed: Feed { settings, supervisor, voice, cronjobs, jobs } }
+        let blueprint = Blueprint::new(registration, deps, options, (cronjobs.clone(), jobs.clone()));
+        let (settings, voice) = (blueprint.settings, blueprint.voice.clone());
+        let term = Term::new(blueprint);
+        Self { name: registration.name, feed: Feed { settings, term, voice, cronjobs, jobs } }
     }
 
-    /// Runs until `stop`: fills the caches, steps the actors once both have synced, and at the end gives the steps in flight
-    /// `options.shutdown_budget`.
-    pub(super) async fn run(self, deps: &Deps, options: &Options, stop: CancellationToken) {
-        let (tasks, watching) = (TaskTracker::new(), CancellationToken::new());
+    /// Fills the caches from now on, as a task of `tasks`, until `stop`; what is returned tells when they can be worked on.
+    pub(super) fn watch(&self, deps: &Deps, tasks: &TaskTracker, stop: &CancellationToken) -> Readiness {
         let cronjobs = self.feed.cronjob_reflector(deps);
         let jobs = self.feed.job_reflector(deps);
-        self.check_readiness(deps, cronjobs.health(), jobs.health());
-        tasks.spawn(cronjobs.run(watching.clone()));
-        tasks.spawn(jobs.run(watching.clone()));
+        let readiness = Readiness { feed: self.feed.clone(), cronjobs: cronjobs.health(), jobs: jobs.health() };
+        let asked = readiness.clone();
+        deps.health.check(self.name, Scope::Ready, move || asked.check());
+        tasks.spawn(cronjobs.run(stop.clone()));
+        tasks.spawn(jobs.run(stop.clone()));
+        readiness
+    }
+
+    /// Lets the actors of the first term stand by; to be called before [`CronJobController::watch`].
+    pub(super) fn stand_by(&self) {
+        self.feed.term.supervisor().stand_by();
+    }
+
+    /// Drops the term that has ended; its successor stands by.
+    pub(super) fn end_term(&self) {
+        self.feed.term.replace();
+    }
+
+    /// Steps the actors of the term once both caches have synced, until `stop`; then gives the steps in flight `budget`. `cut` ends
+    /// everything at once.
+    pub(super) async fn work(&self, stop: CancellationToken, budget: Duration, cut: CancellationToken) {
+        let supervisor = self.feed.term.supervisor();
         tokio::select! {
             biased;
-            cut_off = self.feed.supervisor.run(stop, options.shutdown_budget) => {
+            cut_off = supervisor.run_until_cut(stop, budget, cut) => {
                 tracing::info!(controller = self.name, cut_off, "stopped");
             }
-            () = self.open_when_synced() => {}
+            () = self.begin_when_synced() => {}
         }
-        watching.cancel();
-        tasks.close();
-        tasks.wait().await;
     }
 
     /// What is held in memory.
     pub(super) fn counts(&self) -> Counts {
         Counts {
-            engine: self.feed.supervisor.debug_counts(),
+            engine: self.feed.term.supervisor().debug_counts(),
             cronjobs: self.feed.cronjobs.len(),
             jobs: self.feed.jobs.len(),
             owners: self.feed.jobs.owners(),
@@ -84,26 +87,35 @@ impl CronJobController {
     }
 
     /// Never returns.
-    async fn open_when_synced(&self) {
-        let Feed { cronjobs, jobs, supervisor, .. } = &self.feed;
+    async fn begin_when_synced(&self) {
+        let Feed { cronjobs, jobs, term, .. } = &self.feed;
         cronjobs.synced().await;
         jobs.synced().await;
-        tracing::info!(
-            controller = self.name,
-            cronjobs = cronjobs.len(),
-            jobs = jobs.len(),
-            "caches have synced; work begins"
-        );
-        supervisor.open();
+        let (cronjobs, jobs) = (cronjobs.len(), jobs.len());
+        tracing::info!(controller = self.name, cronjobs, jobs, "caches have synced; work begins");
+        let supervisor = term.supervisor();
+        if supervisor.is_standing_by() {
+            supervisor.take_over();
+        } else {
+            supervisor.open();
+        }
         std::future::pending::<()>().await;
     }
+}
 
-    fn check_readiness(&self, deps: &Deps, cronjobs: ReflectorHealth, jobs: ReflectorHealth) {
-        let (feed, controller) = (self.feed.clone(), self.name);
-        deps.health.check(controller, Scope::Ready, move || {
-            is_ready("CronJobs", feed.cronjobs.has_synced(), &cronjobs)?;
-            is_ready("Jobs", feed.jobs.has_synced(), &jobs)
-        });
+/// Whether the caches of a controller can be worked on.
+#[derive(Clone)]
+pub(super) struct Readiness {
+    feed: Feed,
+    cronjobs: ReflectorHealth,
+    jobs: ReflectorHealth,
+}
+
+impl Readiness {
+    /// Fails with what they still wait for.
+    pub(super) fn check(&self) -> Result<(), String> {
+        is_ready("CronJobs", self.feed.cronjobs.has_synced(), &self.cronjobs)?;
+        is_ready("Jobs", self.feed.jobs.has_synced(), &self.jobs)
     }
 }
 

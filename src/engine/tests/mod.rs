@@ -95,6 +95,11 @@ impl Kind for Probe {
         *mailbox
     }
 
+    /// An object is due its generation after noon, in seconds; generation 0 never.
+    fn due(&self, _key: &ObjectKey, generation: &Option<u32>, _now: WallTime) -> Option<WallTime> {
+        generation.filter(|generation| *generation > 0).and_then(|generation| World::at_s(generation.into()))
+    }
+
     fn open(&self, _key: &ObjectKey) -> u32 {
         0
     }

@@ -50,6 +50,10 @@ impl Step<'_> {
             Ok(job) => return self.on_new_job(at, job),
             Err(failure) => failure,
         };
+        if failure.is_withheld() {
+            // The run did not fail: whoever leads starts it.
+            return self.fail(StepError::of(&failure));
+        }
         let words = &self.profile.words;
         if failure.is_ambiguous() {
             self.memory.set_unanswered(Some(at));
