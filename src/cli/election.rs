@@ -104,7 +104,10 @@ mod tests {
     #[test]
     fn durations_that_do_not_fit_are_refused_with_the_rule() {
         for (flags, rule) in [
-            (["--leader-elect-lease-duration=10s", "--leader-elect-renew-deadline=10s"], "greater than the renew deadline"),
+            (
+                ["--leader-elect-lease-duration=10s", "--leader-elect-renew-deadline=10s"],
+                "greater than the renew deadline",
+            ),
             (["--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=2s"], "retry period times 1.2"),
             (["--leader-elect-lease-duration=1500ms", "--leader-elect-renew-deadline=1s"], "whole number of seconds"),
             (["--leader-elect-retry-period=0", "--leader-elect"], "greater than 0"),

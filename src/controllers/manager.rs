@@ -8,9 +8,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::cronjob::CronJobController;
+use super::terms::Terms;
 use super::{Counts, Deps, Metrics, Observer, Options, Registration};
 use crate::clock::Clock;
-use super::terms::Terms;
 use crate::cluster::{
     ApiClient, ApiClientOptions, Clients, Election, Elector, ElectorSetup, EventMetrics, EventOptions, EventTask,
     LeaderMetrics, Leadership, ReflectorMetrics, RequestMetrics, Validity, event_recorder,

@@ -113,20 +113,15 @@ impl Elector {
         let claimed = lease.claimed(identity, timing.lease_duration, self.api.clock.wall());
         let sent = self.validity.moment();
         self.may_hold = true;
-        let answer = if is_new {
-            self.api.create(&claimed, deadline).await
-        } else {
-            self.api.update(&claimed, deadline).await
-        };
+        let answer =
+            if is_new { self.api.create(&claimed, deadline).await } else { self.api.update(&claimed, deadline).await };
         match answer {
             Ok(stored) => {
                 self.observe(stored);
                 self.on_renewed(sent);
                 Attempt::Won
             }
-            Err(failure) if failure.is_conflict() || failure.is_already_exists() => {
-                Attempt::Held { changed: true }
-            }
+            Err(failure) if failure.is_conflict() || failure.is_already_exists() => Attempt::Held { changed: true },
             Err(failure) => Attempt::Failed(failure),
         }
     }

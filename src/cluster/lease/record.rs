@@ -147,7 +147,8 @@ mod tests {
 
     fn lease(spec: &Value) -> Lease {
         let metadata = json!({"name": "l", "namespace": "n", "resourceVersion": "5", "labels": {"team": "a"}});
-        let object = json!({"apiVersion": API_VERSION, "kind": "Lease", "metadata": metadata, "spec": spec, "later": 1});
+        let object =
+            json!({"apiVersion": API_VERSION, "kind": "Lease", "metadata": metadata, "spec": spec, "later": 1});
         Lease::parse(object.to_string().as_bytes()).unwrap()
     }
 
@@ -180,12 +181,16 @@ mod tests {
 
     #[test]
     fn what_we_do_not_know_survives() {
-        let mut held = lease(&json!({"holderIdentity": "x", "strategy": "OldestEmulationVersion", "preferredHolder": "y"}));
+        let mut held =
+            lease(&json!({"holderIdentity": "x", "strategy": "OldestEmulationVersion", "preferredHolder": "y"}));
         held = held.claimed("me", FIFTEEN, noon()).released(noon());
         let object: Value = serde_json::from_slice(&held.body()).unwrap();
         assert_eq!(object["metadata"]["labels"], json!({"team": "a"}));
         assert_eq!(object["later"], 1);
-        assert_eq!((&object["spec"]["strategy"], &object["spec"]["preferredHolder"]), (&json!("OldestEmulationVersion"), &json!("y")));
+        assert_eq!(
+            (&object["spec"]["strategy"], &object["spec"]["preferredHolder"]),
+            (&json!("OldestEmulationVersion"), &json!("y"))
+        );
         assert_eq!((held.holder(), held.duration(), held.transitions()), ("", Duration::from_secs(1), 1));
     }
 

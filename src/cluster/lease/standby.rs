@@ -106,7 +106,9 @@ impl Elector {
         lookout.reopen_at = lookout.opened + self.election.timing.lease_duration;
         match self.api.watch(&version, self.election.timing.request_deadline()).await {
             Ok(watch) => lookout.watch = Some(watch),
-            Err(failure) => tracing::info!(error = %failure, "the Lease cannot be watched; it is read every now and then"),
+            Err(failure) => {
+                tracing::info!(error = %failure, "the Lease cannot be watched; it is read every now and then")
+            }
         }
     }
 }

@@ -61,7 +61,9 @@ async fn s7_a_holder_that_renews_keeps_it() {
 #[tokio::test(start_paused = true)]
 async fn s8_our_own_record_is_renewed_without_a_transition() {
     let world = World::new();
-    world.write(json!({"holderIdentity": "me", "leaseDurationSeconds": 15, "leaseTransitions": 4, "acquireTime": "then"}));
+    world.write(
+        json!({"holderIdentity": "me", "leaseDurationSeconds": 15, "leaseTransitions": 4, "acquireTime": "then"}),
+    );
     let (mut elector, _) = world.candidate("me");
     assert!(matches!(elector.attempt().await, Attempt::Won));
     assert_eq!((world.spec("leaseTransitions"), world.spec("acquireTime")), (json!(4), json!("then")));

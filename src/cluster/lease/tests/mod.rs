@@ -169,7 +169,8 @@ impl World {
     /// The messages of events so far.
     async fn told(&self) -> Vec<String> {
         settle().await;
-        let message = |seen: Seen| serde_json::from_str::<Value>(&seen.body).unwrap()["message"].as_str().unwrap().to_owned();
+        let message =
+            |seen: Seen| serde_json::from_str::<Value>(&seen.body).unwrap()["message"].as_str().unwrap().to_owned();
         self.events.seen().into_iter().map(message).collect()
     }
 }
@@ -198,12 +199,8 @@ fn durations_are_checked_by_the_peers_rules() {
     assert_eq!(timing(0, 0, 0).check(), Err(ElectionError::LeaseDuration));
     let odd = Timing { lease_duration: Duration::from_millis(15_500), ..Timing::default() };
     assert_eq!(odd.check(), Err(ElectionError::LeaseDuration));
-    let nobody = Election {
-        namespace: "n".into(),
-        name: "l".into(),
-        identity: String::new(),
-        timing: Timing::default(),
-    };
+    let nobody =
+        Election { namespace: "n".into(), name: "l".into(), identity: String::new(), timing: Timing::default() };
     assert_eq!(nobody.check(), Err(ElectionError::Identity));
 }
 
