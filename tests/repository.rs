@@ -1,4 +1,5 @@
-//! What stands in the repository beside the code says what the code does: manifests, samples, decisions.
+//! What stands in the repository beside the code says what the code does: samples, decisions, links. The manifests have
+//! a test crate of their own, `deployment`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
@@ -6,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -16,84 +17,6 @@ fn documents(path: &str) -> Vec<Value> {
     let text = fs::read_to_string(root().join(path)).unwrap();
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
     documents.into_iter().filter(|document| !document.is_null()).collect()
-}
-
-fn of_kind(kind: &str) -> Vec<Value> {
-    documents("deploy/install.yaml").into_iter().filter(|document| document["kind"] == kind).collect()
-}
-
-/// Every (group, resource, verb) of the rules, one by one.
-fn rights(role: &Value) -> BTreeSet<(String, String, String)> {
-    let texts = |value: &Value| -> Vec<String> {
-        value.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
-    };
-    let mut rights = BTreeSet::new();
-    for rule in role["rules"].as_array().unwrap() {
-        for group in texts(&rule["apiGroups"]) {
-            for resource in texts(&rule["resources"]) {
-                for verb in texts(&rule["verbs"]) {
-                    rights.insert((group.clone(), resource.clone(), verb));
-                }
-            }
-        }
-    }
-    rights
-}
-
-#[test]
-fn the_role_grants_what_is_used_and_nothing_else() {
-    let mut expected = BTreeSet::new();
-    let mut grant = |group: &str, resource: &str, verbs: &[&str]| {
-        expected.extend(verbs.iter().map(|verb| (group.to_owned(), resource.to_owned(), (*verb).to_owned())));
-    };
-    for group in ["batch", "batch.volcano.sh"] {
-        grant(group, "cronjobs", &["get", "list", "watch"]);
-        grant(group, "cronjobs/status", &["patch"]);
-        grant(group, "cronjobs/finalizers", &["update"]);
-        grant(group, "jobs", &["get", "list", "watch", "create", "delete"]);
-    }
-    grant("", "events", &["create", "patch"]);
-    let roles = of_kind("ClusterRole");
-    assert_eq!(roles.len(), 1);
-    assert_eq!(rights(&roles[0]), expected);
-}
-
-#[test]
-fn the_pod_meets_the_restricted_profile() {
-    let namespace = &of_kind("Namespace")[0];
-    assert_eq!(namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
-    let pod = &of_kind("Deployment")[0]["spec"]["template"]["spec"];
-    assert_eq!(pod["securityContext"], json!({"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}}));
-    for container in pod["containers"].as_array().unwrap() {
-        let context = &container["securityContext"];
-        assert_eq!(context["allowPrivilegeEscalation"], false);
-        assert_eq!(context["readOnlyRootFilesystem"], true);
-        assert_eq!(context["capabilities"], json!({"drop": ["ALL"]}));
-        assert!(context["runAsUser"].as_i64().unwrap() > 0);
-    }
-}
-
-#[test]
-fn one_replica_replaces_another_and_never_runs_beside_it() {
-    let spec = &of_kind("Deployment")[0]["spec"];
-    assert_eq!(spec["replicas"], 1);
-    assert_eq!(spec["strategy"], json!({"type": "Recreate"}));
-}
-
-#[test]
-fn probes_and_ports_of_the_deployment_are_those_of_its_flags() {
-    let container = of_kind("Deployment")[0]["spec"]["template"]["spec"]["containers"][0].clone();
-    let flags: Vec<&str> = container["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap()).collect();
-    for port in container["ports"].as_array().unwrap() {
-        let flag = match port["name"].as_str().unwrap() {
-            "metrics" => "--metrics-bind-address",
-            "probes" => "--health-probe-bind-address",
-            other => panic!("port {other} has no flag"),
-        };
-        assert!(flags.contains(&format!("{flag}=:{}", port["containerPort"]).as_str()), "{flag} in {flags:?}");
-    }
-    assert_eq!(container["livenessProbe"]["httpGet"], json!({"path": "/livez", "port": "probes"}));
-    assert_eq!(container["readinessProbe"]["httpGet"], json!({"path": "/readyz", "port": "probes"}));
 }
 
 #[test]
@@ -131,7 +54,7 @@ fn every_decision_is_in_the_index_under_its_own_title() {
 #[test]
 fn every_link_between_documents_leads_somewhere() {
     let mut broken = Vec::new();
-    for folder in [".", "docs", "docs/adr", "config"] {
+    for folder in [".", "docs", "docs/adr", "config", "deploy/helm/cronjob-controller"] {
         for file in files(folder, "md") {
             let text = fs::read_to_string(root().join(&file)).unwrap();
             let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());

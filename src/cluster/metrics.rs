@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -137,11 +137,28 @@ pub(crate) struct Watched {
     resource: String,
 }
 
+/// Why a list or watch ended otherwise than by its time-out, as a label value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[expect(non_camel_case_types, reason = "the names are the label's values")]
+pub(crate) enum Interruption {
+    absent,
+    expired,
+    no_streaming,
+    invalid,
+    connection,
+    throttled,
+}
+
+impl Interruption {
+    const ALL: [Self; 6] =
+        [Self::absent, Self::expired, Self::no_streaming, Self::invalid, Self::connection, Self::throttled];
+}
+
 /// Labels of ended watches.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct Ended {
     resource: String,
-    reason: &'static str,
+    reason: Interruption,
 }
 
 /// Metrics of all reflectors of a process; the default is registered nowhere. Clones share their values.
@@ -172,8 +189,12 @@ impl ReflectorMetrics {
         it
     }
 
+    /// The metrics of one reflector; its counters exist at zero from here on, as `increase()` needs it.
     pub(crate) fn of(&self, resource: &str) -> ResourceMetrics {
         let watched = Watched { resource: resource.to_owned() };
+        for reason in Interruption::ALL {
+            drop(self.interruptions.get_or_create(&Ended { resource: resource.to_owned(), reason }));
+        }
         ResourceMetrics {
             lists: self.lists.get_or_create_owned(&watched),
             undecodable: self.undecodable.get_or_create_owned(&watched),
@@ -195,7 +216,7 @@ pub(crate) struct ResourceMetrics {
 }
 
 impl ResourceMetrics {
-    pub(crate) fn on_interruption(&self, reason: &'static str) {
+    pub(crate) fn on_interruption(&self, reason: Interruption) {
         self.interruptions.get_or_create(&Ended { resource: self.resource.clone(), reason }).inc();
     }
 }

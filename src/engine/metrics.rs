@@ -33,6 +33,10 @@ pub(super) enum StepResult {
     cancelled,
 }
 
+impl StepResult {
+    const ALL: [Self; 6] = [Self::done, Self::failed, Self::conflict, Self::gone, Self::panicked, Self::cancelled];
+}
+
 impl From<Outcome> for StepResult {
     fn from(outcome: Outcome) -> Self {
         match outcome {
@@ -77,9 +81,17 @@ impl Metrics {
         metrics
     }
 
-    /// The metrics of the supervisor called `name`.
+    /// The metrics of the supervisor called `name`. Its counters exist at zero from here on: `increase()` does not see a
+    /// counter's first step out of nothing, and an alert waits for the first panic.
     pub fn supervisor(&self, name: &str) -> EngineMetrics {
-        EngineMetrics { families: self.clone(), name: Arc::from(name) }
+        let metrics = EngineMetrics { families: self.clone(), name: Arc::from(name) };
+        for result in StepResult::ALL {
+            drop(self.steps.get_or_create(&metrics.step_labels(result)));
+        }
+        drop(self.panicked_folds.get_or_create(&metrics.labels()));
+        drop(self.clock_steps.get_or_create(&metrics.labels()));
+        drop(self.actors.get_or_create(&metrics.labels()));
+        metrics
     }
 }
 
@@ -96,7 +108,7 @@ impl EngineMetrics {
     }
 
     pub(super) fn on_step(&self, result: StepResult) {
-        self.families.steps.get_or_create(&StepLabels { name: self.name.to_string(), result }).inc();
+        self.families.steps.get_or_create(&self.step_labels(result)).inc();
     }
 
     pub(super) fn on_panicked_fold(&self) {
@@ -109,5 +121,30 @@ impl EngineMetrics {
 
     fn labels(&self) -> Labels {
         Labels { name: self.name.to_string() }
+    }
+
+    fn step_labels(&self, result: StepResult) -> StepLabels {
+        StepLabels { name: self.name.to_string(), result }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_supervisors_counters_exist_at_zero_before_anything_happens() {
+        let mut registry = Registry::default();
+        Metrics::register(&mut registry).supervisor("cronjob");
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        for line in [
+            "engine_steps_total{name=\"cronjob\",result=\"panicked\"} 0\n",
+            "engine_panicked_messages_total{name=\"cronjob\"} 0\n",
+            "engine_clock_steps_total{name=\"cronjob\"} 0\n",
+            "engine_actors{name=\"cronjob\"} 0\n",
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
     }
 }

@@ -6,6 +6,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::{Cached, Phase, Reflector, Sink};
+use crate::cluster::metrics::Interruption;
 use crate::model::ApiFailure;
 
 /// Why a list or watch is over.
@@ -52,14 +53,14 @@ impl Trouble {
     }
 
     /// Value of the metrics' label `reason`.
-    fn reason(&self) -> &'static str {
+    fn reason(&self) -> Interruption {
         match self {
-            Self::Absent => "absent",
-            Self::Expired(_) => "expired",
-            Self::NoStreaming(_) => "no_streaming",
-            Self::Anew(_) => "invalid",
-            Self::Again(_) => "connection",
-            Self::Throttled(..) => "throttled",
+            Self::Absent => Interruption::absent,
+            Self::Expired(_) => Interruption::expired,
+            Self::NoStreaming(_) => Interruption::no_streaming,
+            Self::Anew(_) => Interruption::invalid,
+            Self::Again(_) => Interruption::connection,
+            Self::Throttled(..) => Interruption::throttled,
         }
     }
 }
