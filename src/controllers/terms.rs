@@ -36,6 +36,7 @@ pub(super) struct Terms {
 impl Terms {
     /// One term after the other, until `stop`. What was said has been written at the end, if we led.
     pub(super) async fn run(mut self, stop: CancellationToken, telling: &Telling) {
+        self.elector.announce();
         // Whoever takes over shall do so from complete caches.
         stop.run_until_cancelled(timeout(self.patience, self.warm())).await;
         while stop.run_until_cancelled(self.elector.acquire()).await.is_some() {

@@ -84,6 +84,12 @@ impl Elector {
         self.leadership.clone()
     }
 
+    /// Says in the log who takes part in which election.
+    pub fn announce(&self) {
+        let Election { namespace, name, identity, timing } = &self.election;
+        tracing::info!(identity, namespace, lease = name, ?timing, "takes part in the election of a leader");
+    }
+
     /// One try to become the leader: reads, and claims what is free, ours or expired.
     pub(super) async fn attempt(&mut self) -> Attempt {
         let deadline = self.election.timing.request_deadline();

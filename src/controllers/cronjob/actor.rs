@@ -1,6 +1,7 @@
 //! The actor of one CronJob: its memory between steps, and the loop that drives a step.
 
-use std::sync::Arc;
+use std::cmp::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -10,7 +11,7 @@ use super::voice::{Voice, invalid_by};
 use crate::clock::Clock;
 use crate::cluster::Store;
 use crate::engine::{Kind, Next, Retry, StepContext, Wake, stable_hash};
-use crate::model::{CronJob, Job, ObjectKey, WallTime};
+use crate::model::{ApiFailure, CronJob, Job, ObjectKey, WallTime, newer_version};
 use crate::reconcile::{self, Answer, Call, Memory, Outcome, Settings, Step, StepError, Timetable, WAKE_DELAY};
 use crate::telemetry::InvalidReason;
 
@@ -25,6 +26,8 @@ pub(super) struct CronJobs {
     calls: Calls,
     voice: Voice,
     clock: Clock,
+    /// When these actors took over from another leader, if they did.
+    taken_over: OnceLock<WallTime>,
 }
 
 /// News about a CronJob or one of its Jobs.
@@ -39,6 +42,8 @@ pub(super) struct News {
 #[derive(Default)]
 pub(super) struct Actor {
     memory: Memory,
+    /// Whether what a leader before us did is known; see [`CronJobs::as_left`].
+    caught_up: bool,
     /// Under which reason this CronJob is counted as one that cannot run.
     invalid: Option<InvalidReason>,
 }
@@ -52,7 +57,51 @@ impl CronJobs {
         voice: Voice,
         clock: Clock,
     ) -> Self {
-        Self { settings, cronjobs, jobs, calls, voice, clock }
+        Self { settings, cronjobs, jobs, calls, voice, clock, taken_over: OnceLock::new() }
+    }
+
+    /// From now on these actors work where another leader has worked until now.
+    pub(super) fn on_take_over(&self) {
+        // Only the first call counts: a term begins once.
+        let _known = self.taken_over.set(self.clock.wall());
+    }
+
+    /// `cached` as the leader before us left it. It may have started the run that is pending, and even have cleaned its Job
+    /// away, without our caches showing it yet. The record is on the server (a run is recorded before its Job may be deleted), so a read settles it;
+    /// needed only for what was due before we took over, and once.
+    ///
+    /// # Errors
+    /// The server did not say.
+    async fn as_left(
+        &self,
+        cached: Arc<CronJob>,
+        actor: &mut Actor,
+        edited: &Option<WallTime>,
+    ) -> Result<Arc<CronJob>, ApiFailure> {
+        let Some(taken_over) = self.taken_over.get().filter(|_| !actor.caught_up) else { return Ok(cached) };
+        let pending = self.first_due(&cached, edited, *taken_over).filter(|due| due <= taken_over);
+        if pending.is_some() {
+            let call = Call::GetCronJob { key: cached.key.clone() };
+            let live = match self.calls.perform(&cached.key.namespace, pending, &call).await {
+                Answer::CronJob(live) => live?,
+                _ => return Ok(cached),
+            };
+            actor.caught_up = true;
+            let is_newer = newer_version(&live.resource_version, &cached.resource_version) != Some(Ordering::Less);
+            return Ok(if is_newer && live.uid == cached.uid { live } else { cached });
+        }
+        actor.caught_up = true;
+        Ok(cached)
+    }
+
+    /// When `cronjob` is due, or has been due since, going by its own status.
+    fn first_due(&self, cronjob: &CronJob, edited: &Option<WallTime>, now: WallTime) -> Option<WallTime> {
+        if cronjob.spec.suspend || cronjob.deleting {
+            return None;
+        }
+        let floor = edited.filter(|edited| *edited <= now);
+        let last = cronjob.status.last_schedule_time;
+        Timetable::new(cronjob, last, self.settings.local_zone, floor, now).ok()?.first_due()
     }
 
     /// Drives one step of `cronjob` to its end, saying what there is to say as it comes. Also why the CronJob cannot run, if so.
@@ -115,11 +164,7 @@ impl Kind for CronJobs {
     }
 
     fn due(&self, key: &ObjectKey, edited: &Option<WallTime>, now: WallTime) -> Option<WallTime> {
-        let cronjob = self.cronjobs.get(key).filter(|cronjob| !cronjob.spec.suspend && !cronjob.deleting)?;
-        let last = cronjob.status.last_schedule_time;
-        let floor = edited.filter(|edited| *edited <= now);
-        let timetable = Timetable::new(&cronjob, last, self.settings.local_zone, floor, now).ok()?;
-        timetable.first_due()?.checked_add_signed(WAKE_DELAY)
+        self.first_due(&*self.cronjobs.get(key)?, edited, now)?.checked_add_signed(WAKE_DELAY)
     }
 
     fn open(&self, _key: &ObjectKey) -> Actor {
@@ -134,6 +179,14 @@ impl Kind for CronJobs {
         if let Some(edited) = edited {
             actor.memory.raise_floor(edited);
         }
+        let cronjob = match self.as_left(cronjob, actor, &edited).await {
+            Ok(cronjob) => cronjob,
+            Err(failure) => {
+                tracing::warn!(cronjob = %key, error = %failure, "cannot see what the leader before did; trying again");
+                let retry = failure.retry_after.map_or(Retry::Backoff, |wait| Retry::After(wait.min(LONGEST_WAIT)));
+                return Next::failed(retry, None);
+            }
+        };
         let (outcome, invalid) = self.drive(&cronjob, &mut actor.memory, context.now).await;
         self.voice.metrics().validity_changed(actor.invalid, invalid);
         actor.invalid = invalid;

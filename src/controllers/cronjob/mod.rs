@@ -95,6 +95,7 @@ impl CronJobController {
         tracing::info!(controller = self.name, cronjobs, jobs, "caches have synced; work begins");
         let supervisor = term.supervisor();
         if supervisor.is_standing_by() {
+            supervisor.kind().on_take_over();
             supervisor.take_over();
         } else {
             supervisor.open();

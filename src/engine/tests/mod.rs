@@ -2,6 +2,7 @@
 
 mod lifecycle;
 mod news;
+mod takeover;
 mod wakeups;
 
 use std::collections::VecDeque;
