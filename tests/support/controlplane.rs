@@ -188,6 +188,12 @@ impl ControlPlane {
         pid
     }
 
+    /// Whether the program that was [spawned](Self::spawn) as `pid` has ended.
+    pub(crate) fn has_ended(&mut self, pid: u32) -> bool {
+        let child = self.children.iter_mut().find(|child| child.id() == pid).expect("a pid of ours");
+        child.try_wait().unwrap().is_some()
+    }
+
     /// Where the log of the program `name` is.
     pub(crate) fn log(&self, name: &str) -> PathBuf {
         self.path(&format!("{name}.log"))
