@@ -155,7 +155,12 @@ impl Fleet {
 fn start_process(plane: &mut ControlPlane, at: usize, incarnation: usize, proxy: &Proxy) -> (u32, PathBuf) {
     let name = format!("replica-{at}-{incarnation}");
     let mut command = Command::new(env!("CARGO_BIN_EXE_cronjob-controller"));
-    command.args(["run", "--controllers=kubernetes-cronjob", "--metrics-bind-address=0", "--health-probe-bind-address=0"]);
+    command.args([
+        "run",
+        "--controllers=kubernetes-cronjob",
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address=0",
+    ]);
     command.args(["--logging-format=json", "--leader-elect-resource-namespace=default"]);
     command.args([
         format!("--kubeconfig={}", plane.admin_kubeconfig().display()),

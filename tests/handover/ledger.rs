@@ -102,13 +102,7 @@ impl Ledger {
         assert!(self.clock.wall() < first, "the CronJobs took longer to create than planned");
     }
 
-    async fn create(
-        &self,
-        name: &str,
-        schedule: &str,
-        history: i32,
-        last: Option<DateTime<Utc>>,
-    ) -> DateTime<Utc> {
+    async fn create(&self, name: &str, schedule: &str, history: i32, last: Option<DateTime<Utc>>) -> DateTime<Utc> {
         let api: Api<CronJob> = Api::default_namespaced(self.client.clone());
         let pod = json!({"restartPolicy": "Never", "containers": [{"name": "c", "image": "registry.example.com/c:1"}]});
         let cronjob = json!({
@@ -156,7 +150,8 @@ impl Ledger {
 async fn finish_jobs(api: Api<Job>, mut names: mpsc::UnboundedReceiver<String>, clock: Clock) {
     while let Some(name) = names.recv().await {
         let now = clock.wall().to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
-        let condition = |kind: &str| json!({"type": kind, "status": "True", "lastTransitionTime": now, "lastProbeTime": now});
+        let condition =
+            |kind: &str| json!({"type": kind, "status": "True", "lastTransitionTime": now, "lastProbeTime": now});
         let status: Value = json!({"status": {
             "startTime": now, "completionTime": now, "conditions": [condition("SuccessCriteriaMet"), condition("Complete")],
         }});
