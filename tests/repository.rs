@@ -58,15 +58,35 @@ fn every_link_between_documents_leads_somewhere() {
         for file in files(folder, "md") {
             let text = fs::read_to_string(root().join(&file)).unwrap();
             let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-            for target in targets.filter(|target| !target.contains("://") && !target.starts_with('#')) {
-                let path = root().join(folder).join(target.split('#').next().unwrap());
-                if !path.exists() {
+            for target in targets.filter(|target| !target.contains("://")) {
+                let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
+                let path = if path.is_empty() { root().join(&file) } else { root().join(folder).join(path) };
+                let there = match anchor {
+                    "" => path.exists(),
+                    anchor => fs::read_to_string(&path).is_ok_and(|text| anchors(&text).contains(anchor)),
+                };
+                if !there {
                     broken.push(format!("{file}: {target}"));
                 }
             }
         }
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+/// The anchors of a document's headings, as GitHub makes them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text
+        .lines()
+        .filter_map(|line| line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#')));
+    let anchor = |heading: &str| -> String {
+        let kept = heading.to_lowercase();
+        kept.chars()
+            .filter(|c| c.is_alphanumeric() || " -_".contains(*c))
+            .map(|c| if c == ' ' { '-' } else { c })
+            .collect()
+    };
+    headings.map(anchor).collect()
 }
 
 /// Paths from the root of the files with this extension right inside a folder, in order.

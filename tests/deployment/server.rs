@@ -2,13 +2,14 @@
 //! restricted profile, and the service account may do what it needs.
 
 use std::path::PathBuf;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
 use crate::chart::ALL;
 use crate::manifests::all_components;
-use crate::objects::{NAMESPACE, Right, charted, installed, kustomized, name, object, rights, root, template};
+use crate::objects::{CHART, NAMESPACE, Right, charted, installed, kustomized, name, object, rights, root, template};
+use crate::support::binaries::find;
 use crate::support::controlplane::{ControlPlane, Options};
 
 /// Schemas of the kinds of monitoring.coreos.com, as narrow as what we use of them: a field that they lack is a field too many.
@@ -77,6 +78,7 @@ async fn everything_else_on_a_real_server() {
     let Some(plane) = plane(test).await else { return };
     is_applied_by_the_server_and_twice_is_once(&plane);
     chart_overlays_and_components_are_accepted(test, &plane);
+    helm_installs_upgrades_rolls_back_and_removes(test, &plane);
 }
 
 fn is_created_without_a_warning_and_twice_is_once(plane: &ControlPlane) {
@@ -133,6 +135,35 @@ fn chart_overlays_and_components_are_accepted(test: &str, plane: &ControlPlane) 
     let (_, refused) =
         spoken(&plane.kubectl(&["apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", &file]));
     assert!(refused.contains("runbook"), "{refused}");
+}
+
+fn helm_installs_upgrades_rolls_back_and_removes(test: &str, plane: &ControlPlane) {
+    let Some(helm) = find(test, "helm") else { return };
+    let run = |arguments: &[&str]| -> String {
+        let mut command = Command::new(&helm);
+        command.env_clear().env("HOME", plane.path("")).env("KUBECONFIG", plane.admin_kubeconfig());
+        let output = command.current_dir(root()).args(arguments).args(["--namespace", "blue"]).output().unwrap();
+        let (out, err) = spoken(&output);
+        assert!(output.status.success() && err.is_empty(), "helm {arguments:?}: {out}{err}");
+        out
+    };
+    let replicas = || {
+        let of = ["get", "deployment", "blue-cronjob-controller", "-n", "blue", "-o", "jsonpath={.spec.replicas}"];
+        plane.kubectl_ok(&of)
+    };
+    let notes = run(&["install", "blue", CHART, "--create-namespace"]);
+    assert!(notes.contains("installed as blue-cronjob-controller in namespace blue"), "{notes}");
+    assert_eq!(replicas(), "2");
+    run(&["upgrade", "blue", CHART, "--set=replicaCount=1"]);
+    assert_eq!(replicas(), "1");
+    let budget = ["get", "poddisruptionbudget", "-n", "blue", "-o", "name"];
+    assert_eq!(plane.kubectl_ok(&budget), "", "the budget went with the second replica");
+    run(&["rollback", "blue", "1"]);
+    assert_eq!(replicas(), "2");
+    run(&["uninstall", "blue"]);
+    let kinds = "clusterroles,clusterrolebindings,flowschemas,deployments,services,serviceaccounts,roles,rolebindings";
+    let left = plane.kubectl_ok(&["get", kinds, "-n", "blue", "-l", "app.kubernetes.io/instance=blue", "-o", "name"]);
+    assert_eq!(left, "");
 }
 
 fn the_pod_is_admitted_under_the_restricted_profile(plane: &ControlPlane) {
