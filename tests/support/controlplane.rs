@@ -32,6 +32,8 @@ struct Programs {
 pub(crate) struct ControlPlane {
     /// `https://127.0.0.1:PORT`.
     pub(crate) server: String,
+    /// `http://127.0.0.1:PORT` of etcd.
+    pub(crate) etcd: String,
     folder: PathBuf,
     programs: Programs,
     authority: Authority,
@@ -51,7 +53,7 @@ impl ControlPlane {
         let guardian = Guardian::new(&folder);
         let authority = Authority::new(&folder);
         authority.server("server");
-        let mut this = Self { server: String::new(), folder, programs, authority, children: Vec::new(), guardian };
+        let mut this = Self { server: String::new(), etcd: String::new(), folder, programs, authority, children: Vec::new(), guardian };
         this.start_etcd_and_server(&options);
         this.kubeconfig("admin", "admin", Some("system:masters"));
         this.ready().await;
@@ -72,6 +74,7 @@ impl ControlPlane {
                 format!("--listen-peer-urls={peers}"),
             ]),
         );
+        self.etcd.clone_from(&clients);
         self.server = format!("https://127.0.0.1:{secure}");
         let apiserver = self.programs.apiserver.clone();
         let file = |name: &str| self.path(name).display().to_string();

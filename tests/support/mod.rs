@@ -5,3 +5,4 @@ pub(crate) mod binaries;
 mod certificates;
 pub(crate) mod controlplane;
 mod guardian;
+pub(crate) mod kubelet;

@@ -28,6 +28,8 @@ pub use log::{Change, Entry, Expired, Log};
 pub use object::{Object, encode, key_of, prefix};
 pub use read::{ListSource, revision_of};
 
+use object::metadata_mut;
+
 use super::call::{Call, Subresource, Verb};
 use super::ids::Ids;
 use super::resources::{self, RESOURCES, Resource};
@@ -182,6 +184,19 @@ impl Store {
             meta::on_create(namespaces, &mut value, "", name, moment.ids.uid(), moment.now);
             self.put(namespaces, name.into(), &value);
         }
+    }
+
+    /// Puts `value` over the object of its name, past every rule. Answers whether there was one.
+    pub fn overwrite(&mut self, resource: &Resource, value: &Value) -> bool {
+        let name_of = |field: &str| value["metadata"][field].as_str().unwrap_or_default();
+        let key = key_of(name_of("namespace"), name_of("name"));
+        let there = self.collection(resource).is_some_and(|collection| collection.get(&key).is_some());
+        if there {
+            let mut value = value.clone();
+            metadata_mut(&mut value).remove("resourceVersion");
+            self.put(resource, key.into(), &value);
+        }
+        there
     }
 
     /// Rows of [`RESOURCES`] that changed since the last call.
