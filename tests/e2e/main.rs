@@ -9,7 +9,6 @@ mod cluster;
 mod objects;
 mod picture;
 mod plane;
-mod rbac;
 mod sandbox;
 mod scenarios;
 mod stage;
@@ -19,7 +18,7 @@ mod support;
 
 use std::sync::Arc;
 
-use plane::{Plane, Rights};
+use plane::Plane;
 use sandbox::InProcess;
 use suite::{SCENARIOS, play_all, selected};
 
@@ -37,9 +36,9 @@ async fn every_scenario_holds_on_a_real_control_plane() {
     let Some(plane) = Plane::start("e2e", &[]).await else { return };
     let Some(()) = plane.start_others("e2e") else { return };
     let plane = Arc::new(plane);
-    let kubelet = plane.start_kubelet().await;
+    let kubelet = plane.start_kubelet();
     let stages = suite::prepare(plane.clone(), selected()).await;
-    plane.start_controllers(&Rights::OfTheManifest).await;
+    plane.start_controllers();
     play_all(&stages).await;
     kubelet.abort();
     let log = plane.log();

@@ -1,7 +1,7 @@
 //! The real control plane, in real time: etcd, kube-apiserver and kube-controller-manager (its cronjob controller off), a stand-in
 //! kubelet, and the binary under test as it stands in `deploy/install.yaml`: its flags, its service account, its rights.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -29,14 +29,6 @@ const OTHERS_FLAGS: &[&str] = &["--kube-api-qps=500", "--kube-api-burst=1000"];
 
 const INSTALL: &str = "deploy/install.yaml";
 
-/// Who the controllers run as.
-pub(crate) enum Rights {
-    /// The service account of the Deployment.
-    OfTheManifest,
-    /// Whoever this kubeconfig names.
-    Of(PathBuf),
-}
-
 pub(crate) struct Plane {
     plane: Mutex<ControlPlane>,
     client: kube::Client,
@@ -62,32 +54,22 @@ impl Plane {
         Some(Self { plane: Mutex::new(plane), client, clock, patience, deployment, etcd })
     }
 
-    /// The same, but things that wait for no due instant must come about within `patience`.
-    pub(crate) fn patient_for(mut self, patience: Duration) -> Self {
-        self.patience = patience;
-        self
-    }
-
     /// Starts kube-controller-manager without its namespace controller. `None` after `test` has named itself as skipped.
     pub(crate) fn start_others(&self, test: &str) -> Option<()> {
         self.plane.lock().unwrap().start_controller_manager(test, OTHERS, OTHERS_FLAGS)
     }
 
-    pub(crate) async fn start_kubelet(&self) -> tokio::task::JoinHandle<()> {
+    pub(crate) fn start_kubelet(&self) -> tokio::task::JoinHandle<()> {
         tokio_util::task::TaskTracker::new().spawn(kubelet::run(self.client.clone()))
     }
 
     /// Starts the binary under test; answers its process id.
-    pub(crate) async fn start_controllers(&self, rights: &Rights) -> u32 {
+    pub(crate) fn start_controllers(&self) -> u32 {
         let mut plane = self.plane.lock().unwrap();
         let pod = &self.deployment["spec"]["template"]["spec"];
         let namespace = text(&self.deployment["metadata"]["namespace"]);
-        let kubeconfig = match rights {
-            Rights::OfTheManifest => {
-                plane.service_account_kubeconfig("controller", &namespace, &text(&pod["serviceAccountName"]))
-            }
-            Rights::Of(kubeconfig) => kubeconfig.clone(),
-        };
+        let account = text(&pod["serviceAccountName"]);
+        let kubeconfig = plane.service_account_kubeconfig("controllers", &namespace, &account);
         let container = &pod["containers"][0];
         let mut command = Command::new(env!("CARGO_BIN_EXE_cronjob-controller"));
         // What the kubelet would fill in from the Pod.
@@ -103,6 +85,8 @@ impl Plane {
         let args = container["args"].as_array().unwrap().iter().map(text);
         command.args(args.filter(|arg| !ports.iter().any(|port| arg.starts_with(port))));
         command.args(ports.map(|port| format!("{port}=0"))).arg(format!("--kubeconfig={}", kubeconfig.display()));
+        // In a cluster the Pod tells.
+        command.arg(format!("--leader-elect-resource-namespace={namespace}"));
         plane.spawn("controllers", &mut command)
     }
 

@@ -47,13 +47,14 @@ impl InProcess {
     pub(crate) fn start_controllers(&self) {
         let client = self.sandbox.client();
         let setup = Setup {
-            clients: Clients { requests: client.clone(), watches: client, host: "sandbox".into() },
+            clients: Clients { requests: client.clone(), watches: client.clone(), leases: client, host: "sandbox".into() },
             client_options: ApiClientOptions::default(),
             clock: self.clock.clone(),
             seed: 11,
             registry: Registry::new(),
             health: Health::default(),
             observer: None,
+            election: None,
         };
         let controllers: Vec<_> = REGISTRY.iter().collect();
         let manager = Manager::new(setup, Options::default(), &controllers);

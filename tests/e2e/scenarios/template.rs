@@ -175,7 +175,6 @@ fn volumes() -> Value {
             }}}},
             {"name": "p", "projected": {"sources": [
                 {"serviceAccountToken": {"path": "token", "audience": "a", "expirationSeconds": 600}},
-                {"clusterTrustBundle": {"name": "b", "path": "ca.pem"}},
             ]}},
             {"name": "i", "image": {"reference": "registry.example.com/data:1", "pullPolicy": "IfNotPresent"}},
         ],
