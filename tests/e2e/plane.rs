@@ -92,7 +92,10 @@ impl Plane {
 
     /// What the controllers have logged since they were started last.
     pub(crate) fn log(&self) -> String {
-        self.plane.lock().map(|plane| std::fs::read_to_string(plane.log("controllers")).unwrap_or_default()).unwrap_or_default()
+        self.plane
+            .lock()
+            .map(|plane| std::fs::read_to_string(plane.log("controllers")).unwrap_or_default())
+            .unwrap_or_default()
     }
 }
 

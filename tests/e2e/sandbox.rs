@@ -47,7 +47,12 @@ impl InProcess {
     pub(crate) fn start_controllers(&self) {
         let client = self.sandbox.client();
         let setup = Setup {
-            clients: Clients { requests: client.clone(), watches: client.clone(), leases: client, host: "sandbox".into() },
+            clients: Clients {
+                requests: client.clone(),
+                watches: client.clone(),
+                leases: client,
+                host: "sandbox".into(),
+            },
             client_options: ApiClientOptions::default(),
             clock: self.clock.clone(),
             seed: 11,

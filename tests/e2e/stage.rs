@@ -29,11 +29,7 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// A stage in a new namespace.
-    pub(crate) async fn open(
-        cluster: Arc<dyn Cluster>,
-        api: &'static Api,
-        namespace: String,
-    ) -> anyhow::Result<Self> {
+    pub(crate) async fn open(cluster: Arc<dyn Cluster>, api: &'static Api, namespace: String) -> anyhow::Result<Self> {
         let client = cluster.client();
         let this = Self { cluster, api, namespace, client, settled: Mutex::default() };
         let metadata = json!({"name": this.namespace});
@@ -294,7 +290,8 @@ fn has_ended(job: &Value) -> bool {
     let over = |condition: &Value| {
         condition["status"] == "True" && (condition["type"] == "Complete" || condition["type"] == "Failed")
     };
-    ["Completed", "Failed"].contains(&phase) || job["status"]["conditions"].as_array().is_some_and(|all| all.iter().any(over))
+    ["Completed", "Failed"].contains(&phase)
+        || job["status"]["conditions"].as_array().is_some_and(|all| all.iter().any(over))
 }
 
 fn text(value: &Value) -> String {

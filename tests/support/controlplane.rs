@@ -53,7 +53,15 @@ impl ControlPlane {
         let guardian = Guardian::new(&folder);
         let authority = Authority::new(&folder);
         authority.server("server");
-        let mut this = Self { server: String::new(), etcd: String::new(), folder, programs, authority, children: Vec::new(), guardian };
+        let mut this = Self {
+            server: String::new(),
+            etcd: String::new(),
+            folder,
+            programs,
+            authority,
+            children: Vec::new(),
+            guardian,
+        };
         this.start_etcd_and_server(&options);
         this.kubeconfig("admin", "admin", Some("system:masters"));
         this.ready().await;
