@@ -6,8 +6,8 @@ use anyhow::Context;
 use clap::{ArgAction, Args};
 
 use super::process::identity;
-use super::values::parse_duration;
-use crate::cluster::{Election, Timing};
+use super::values::{Contradiction, parse_duration};
+use crate::cluster::{Election, ElectionError, Timing};
 
 /// Flags about the election of a leader.
 #[derive(Debug, Args)]
@@ -48,7 +48,29 @@ impl ElectionArgs {
         if !self.leader_elect {
             return Ok(None);
         }
-        let election = Election {
+        let election = self.asked_for(namespace);
+        election.check().context("cannot take part in the election (--leader-elect...)")?;
+        Ok(Some(election))
+    }
+
+    /// What is wrong with flags that are each sound by themselves.
+    pub(super) fn contradictions(&self) -> Vec<Contradiction> {
+        // Where we are is known later only, and is a name.
+        let checked = if self.leader_elect { self.asked_for("default").check() } else { Ok(()) };
+        let flags: &'static [&'static str] = match checked {
+            Ok(()) => return Vec::new(),
+            Err(ElectionError::LeaseDuration) => &["leader-elect-lease-duration"],
+            Err(ElectionError::RenewDeadline) => &["leader-elect-lease-duration", "leader-elect-renew-deadline"],
+            Err(ElectionError::RetryPeriod) => &["leader-elect-renew-deadline", "leader-elect-retry-period"],
+            Err(ElectionError::NoRetryPeriod) => &["leader-elect-retry-period"],
+            Err(ElectionError::Name) => &["leader-elect-resource-name", "leader-elect-resource-namespace"],
+            Err(ElectionError::Identity) => &["leader-elect"],
+        };
+        checked.err().map(|error| Contradiction::new(flags, error.to_string())).into_iter().collect()
+    }
+
+    fn asked_for(&self, namespace: &str) -> Election {
+        Election {
             namespace: self.leader_elect_resource_namespace.clone().unwrap_or_else(|| namespace.to_owned()),
             name: self.leader_elect_resource_name.clone(),
             identity: identity(),
@@ -57,9 +79,7 @@ impl ElectionArgs {
                 renew_deadline: self.leader_elect_renew_deadline,
                 retry_period: self.leader_elect_retry_period,
             },
-        };
-        election.check().context("cannot take part in the election (--leader-elect...)")?;
-        Ok(Some(election))
+        }
     }
 }
 

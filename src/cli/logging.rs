@@ -11,7 +11,7 @@ use crate::telemetry::{self, LogError, LogFormat};
 pub struct LogArgs {
     /// Level (error, warn, info, debug, trace, off), or levels for parts of the program
     /// ("warn,cronjob_controller::cluster=debug").
-    #[arg(long, value_name = "FILTER", env = "RUST_LOG", default_value = "info", value_parser = parse_filter)]
+    #[arg(long, value_name = "FILTER", default_value = "info", value_parser = parse_filter)]
     pub log_level: String,
 
     /// Form of a log line: text or json. Lines go to standard error.

@@ -8,9 +8,11 @@ use std::sync::LazyLock;
 
 use clap::{Parser, Subcommand};
 
+use self::config::{Environment, Loaded};
 use crate::schedule::TZDB_VERSION;
 
 pub mod completions;
+pub mod config;
 pub mod controller;
 pub mod election;
 pub mod logging;
@@ -23,6 +25,7 @@ mod samples;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
 pub mod selection;
+pub mod serving;
 #[cfg(feature = "sandbox")]
 mod timeline;
 pub mod values;
@@ -60,17 +63,25 @@ pub enum Command {
     Sandbox(Box<sandbox::SandboxArgs>),
     /// Say when a schedule, or the CronJobs in a file, start next, and what daylight saving does to them.
     Next(next::NextArgs),
+    /// Write or check a configuration file of `run`.
+    Config(config::ConfigArgs),
     /// Write a completion script for a shell to standard output.
     Completions(completions::CompletionsArgs),
 }
 
 /// Reads the command line of this process and does what it says.
 pub fn main() -> ExitCode {
-    match Args::parse().command {
-        Command::Run(args) => on_runtime(run::execute(*args)),
+    let line: Vec<_> = std::env::args_os().collect();
+    let Loaded { args, flags, warnings } = match config::load(&line, &Environment::of_process()) {
+        Ok(loaded) => loaded,
+        Err(error) => return error.tell(),
+    };
+    match args.command {
+        Command::Run(args) => on_runtime(run::execute(*args, flags, warnings)),
         #[cfg(feature = "sandbox")]
         Command::Sandbox(args) => on_runtime(sandbox::execute(*args)),
         Command::Next(args) => next::execute(&args),
+        Command::Config(args) => config::execute(&args),
         Command::Completions(args) => completions::execute(&args),
     }
 }
@@ -85,6 +96,14 @@ fn on_runtime(command: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error),
     }
+}
+
+/// Tells what is wrong with the input, a line each.
+fn invalid<T: std::fmt::Display>(faults: &[T]) -> ExitCode {
+    for fault in faults {
+        eprintln!("error: {fault}");
+    }
+    ExitCode::from(INVALID_INPUT)
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {

@@ -1,9 +1,8 @@
 //! `run`: the controllers against a cluster.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::Arc;
 
-use anyhow::Context;
 use clap::Args;
 use kube::Config;
 use tokio_util::sync::CancellationToken;
@@ -13,12 +12,13 @@ use super::controller::ControllerArgs;
 use super::election::ElectionArgs;
 use super::logging::LogArgs;
 use super::process::{any_seed, stop_on_signals};
-use super::values::{BindAddress, parse_duration};
+use super::serving::{ServingArgs, Shown};
+use super::values::Contradiction;
 use crate::clock::Clock;
-use crate::cluster::{self, ApiClientOptions, Protocol, RateLimit, StackError};
-use crate::controllers::{Manager, Setup};
+use crate::cluster::{self, ApiClientOptions, Protocol, RateLimit, Reviews, StackError};
+use crate::controllers::{Manager, Registration, Setup};
 use crate::schedule::TZDB_VERSION;
-use crate::telemetry::{Health, Registry, health_router, metrics_router, serve};
+use crate::telemetry::{Flag, Health, Registry, Status};
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]
@@ -30,6 +30,12 @@ Examples:
     cronjob-controller run --kubeconfig ~/.kube/config --log-level debug
   Only Volcano's CronJobs, zones as in Shanghai where none is given:
     cronjob-controller run --controllers volcano-cronjob --default-time-zone Asia/Shanghai
+  With a configuration file (cronjob-controller config print-defaults writes one):
+    cronjob-controller run --config config.yaml
+
+Each flag can also be set by an environment variable, CRONJOB_CONTROLLER_ and the flag in capitals
+with _ for - (CRONJOB_CONTROLLER_KUBE_API_QPS), and by the configuration file. A flag goes before a
+variable, a variable before the file. RUST_LOG counts as --log-level where nothing else sets it.
 
 Switch the built-in controller off first (kube-controller-manager
 --controllers=*,-cronjob-controller): two controllers do not start a run twice, since the name
@@ -38,6 +44,9 @@ of its Job follows from its time, but they fight over the status.
 Ends on SIGTERM or SIGINT with code 0 after the steps in flight are done; code 1 when it cannot
 run; 2 for invalid flags.")]
 pub struct RunArgs {
+    /// Configuration file, of apiVersion cronjob-controller.config/v1alpha1 and kind ControllerConfiguration. Default: none.
+    #[arg(long, value_name = "FILE", help_heading = "Configuration")]
+    pub config: Option<PathBuf>,
     /// Which cluster.
     #[command(flatten)]
     pub cluster: ClusterArgs,
@@ -78,52 +87,47 @@ pub struct ClusterArgs {
     pub kube_api_burst: u32,
 }
 
-/// Flags about the ports and the end of the process.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Operation")]
-pub struct ServingArgs {
-    /// Where /metrics is served, plain HTTP: ":PORT" is every address, 0 is off. May equal --health-probe-bind-address.
-    #[arg(long, value_name = "ADDRESS", default_value = ":8080")]
-    pub metrics_bind_address: BindAddress,
-
-    /// Where /healthz, /livez and /readyz are served, plain HTTP; 0 is off.
-    #[arg(long, value_name = "ADDRESS", default_value = ":8081")]
-    pub health_probe_bind_address: BindAddress,
-
-    /// How long steps in flight may take after SIGTERM before they are cut off. Keep it below the pod's
-    /// terminationGracePeriodSeconds.
-    #[arg(long, value_name = "DURATION", default_value = "25s", value_parser = parse_duration)]
-    pub shutdown_budget: Duration,
+impl RunArgs {
+    /// What is wrong with flags that are each sound by themselves.
+    pub(super) fn contradictions(&self) -> Vec<Contradiction> {
+        self.election.contradictions().into_iter().chain(self.serving.contradictions()).collect()
+    }
 }
 
-/// Runs the controllers until the process is told to end.
+/// Runs the controllers until the process is told to end. `flags` is what `/flagz` shows, `warnings` what is logged first.
 ///
 /// # Errors
-/// The configuration cannot be read, a port is taken, or the credentials are unusable.
-pub async fn execute(args: RunArgs) -> anyhow::Result<()> {
-    let RunArgs { cluster, controller, election, serving, log } = args;
+/// The configuration cannot be read, a port is taken, or the credentials or certificates are unusable.
+pub(super) async fn execute(args: RunArgs, flags: Vec<Flag>, warnings: Vec<String>) -> anyhow::Result<()> {
+    let RunArgs { config: _, cluster, controller, election, serving, log } = args;
     let clock = Clock::system();
     log.init(&clock)?;
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
     let stop = stop_on_signals()?;
     let config = cluster.config().await?;
     let election = election.election(&config.default_namespace)?;
     let clients = cluster::clients(config, Protocol::default())?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), tzdb = TZDB_VERSION, server = clients.host, "starting");
-    let (registry, health) = (Registry::new(), Health::default());
+    let (registry, health, status) = (Registry::new(), Health::default(), Status::new(&clock));
     registry.register_process(&clock, TZDB_VERSION);
+    let reviewer = Arc::new(Reviews::new(clients.requests.clone()));
     let setup = Setup {
         clients,
         client_options: ApiClientOptions { rate: cluster.rate(), ..ApiClientOptions::default() },
-        clock,
+        clock: clock.clone(),
         seed: any_seed(),
         registry: registry.clone(),
         health: health.clone(),
         observer: None,
         election,
     };
-    let manager = Manager::new(setup, controller.options(serving.shutdown_budget), &controller.selected());
+    let selected = controller.selected();
+    let manager = Manager::new(setup, controller.options(serving.shutdown_budget), &selected);
+    tell_status(&status, &manager, &selected);
     let (ports, closing) = (TaskTracker::new(), CancellationToken::new());
-    serving.open(&ports, registry, health, &closing).await?;
+    serving.open(&ports, Shown { clock, registry, health, status, flags, reviewer }, &closing).await?;
     manager.run(stop).await;
     // Last, so that probes and a last scrape are answered while the steps in flight end.
     closing.cancel();
@@ -131,6 +135,23 @@ pub async fn execute(args: RunArgs) -> anyhow::Result<()> {
     ports.wait().await;
     tracing::info!("ended");
     Ok(())
+}
+
+/// Adds to `/statusz` who leads and what the controllers hold.
+fn tell_status(status: &Status, manager: &Manager, selected: &[&Registration]) {
+    status.line("Time zone data", || TZDB_VERSION.to_owned());
+    let leadership = manager.leadership();
+    status.line("Leader", move || match &leadership {
+        None => "this process, without election".to_owned(),
+        Some(leadership) if leadership.is_ours() => format!("this process, {}", leadership.holder()),
+        Some(leadership) if leadership.holder().is_empty() => "nobody".to_owned(),
+        Some(leadership) => format!("{}, this process stands by", leadership.holder()),
+    });
+    let counts = Arc::new(manager.counter());
+    for (at, controller) in selected.iter().enumerate() {
+        let counts = counts.clone();
+        status.line(controller.name, move || counts().get(at).map(ToString::to_string).unwrap_or_default());
+    }
 }
 
 impl ClusterArgs {
@@ -148,41 +169,14 @@ impl ClusterArgs {
     }
 }
 
-impl ServingArgs {
-    /// Listens on both ports, or on one if they are the same, and answers until `closing`.
-    async fn open(
-        &self,
-        tasks: &TaskTracker,
-        registry: Registry,
-        health: Health,
-        closing: &CancellationToken,
-    ) -> anyhow::Result<()> {
-        let (metrics, probes) = (metrics_router(registry), health_router(health));
-        let addresses = (self.metrics_bind_address, self.health_probe_bind_address);
-        let served = if addresses.0 == addresses.1 {
-            vec![(addresses.0, metrics.merge(probes), "--metrics-bind-address")]
-        } else {
-            vec![(addresses.0, metrics, "--metrics-bind-address"), (addresses.1, probes, "--health-probe-bind-address")]
-        };
-        for (address, router, flag) in served {
-            let listener = address.bind().await.with_context(|| format!("cannot listen on {address} ({flag})"))?;
-            if let Some(listener) = listener {
-                let closing = closing.clone();
-                tasks.spawn(async move {
-                    if let Err(error) = serve(listener, router, closing).await {
-                        tracing::error!(%error, flag, "a port is not served any more");
-                    }
-                });
-            }
-        }
-        Ok(())
-    }
-}
-
 fn parse_server(text: &str) -> Result<http::Uri, String> {
     let wrong = || format!("{text:?} is not an address such as https://10.0.0.1:6443");
     let uri: http::Uri = text.parse().map_err(|_| wrong())?;
     let sound = matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some_and(|host| !host.is_empty());
+    // Flags are shown to operators, so none may hold a secret.
+    if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+        return Err("must not hold a user or password: those stand in the kubeconfig".to_owned());
+    }
     sound.then_some(uri).ok_or_else(wrong)
 }
 
@@ -194,9 +188,11 @@ fn parse_qps(text: &str) -> Result<f32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::values::BindAddress;
     use crate::cli::{Args as CommandLine, Command};
     use crate::controllers::{Gate, REGISTRY};
     use clap::Parser;
+    use std::time::Duration;
 
     fn parse(flags: &[&str]) -> Result<RunArgs, clap::Error> {
         let line = ["cronjob-controller", "run"].iter().chain(flags);
@@ -212,7 +208,8 @@ mod tests {
         assert_eq!(args.controller.concurrent_cron_job_syncs, 128);
         assert_eq!(args.controller.controllers.to_string(), "*");
         assert_eq!(args.cluster.kube_api_qps, 0.0);
-        assert_eq!(args.serving.metrics_bind_address.to_string(), ":8080");
+        assert_eq!(args.serving.metrics_bind_address.to_string(), ":8443");
+        assert!(args.serving.metrics_secure);
         assert_eq!(args.serving.health_probe_bind_address.to_string(), ":8081");
         assert_eq!(args.serving.shutdown_budget, Duration::from_secs(25));
         assert!(args.controller.feature_gates.enabled(Gate::VolcanoJobSupport));
@@ -256,6 +253,8 @@ mod tests {
             "--kube-api-qps=-1",
             "--kube-api-burst=0",
             "--master=10.0.0.1",
+            "--master=https://admin:secret@10.0.0.1:6443",
+            "--metrics-secure=maybe",
             "--shutdown-budget=5",
             "--controllers=gardener",
             "--logging-format=xml",
@@ -263,18 +262,20 @@ mod tests {
             assert_eq!(parse(&[flag]).unwrap_err().exit_code(), 2, "{flag}");
         }
     }
-
     #[test]
-    fn the_file_of_defaults_lists_each_flag_with_its_default() {
-        use clap::CommandFactory;
-        let text = include_str!("../../config/default.yaml");
-        let written: std::collections::BTreeMap<String, String> = serde_saphyr::from_str(text).unwrap();
-        let command = CommandLine::command();
-        let run = command.find_subcommand("run").unwrap();
-        let defaults = run.get_arguments().filter_map(|arg| {
-            let default = arg.get_default_values().first()?.to_str()?.to_owned();
-            Some((arg.get_long()?.to_owned(), default))
-        });
-        assert_eq!(written, defaults.collect());
+    fn flags_that_contradict_each_other_are_told() {
+        let told = |flags: &[&str]| {
+            let found = parse(flags).unwrap().contradictions();
+            found.into_iter().map(|found| found.flags[0]).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&[]), [""; 0]);
+        assert_eq!(told(&["--tls-cert-file=x"]), ["tls-cert-file"]);
+        assert_eq!(told(&["--tls-private-key-file=x"]), ["tls-private-key-file"]);
+        assert_eq!(told(&["--tls-cert-file=x", "--tls-private-key-file=y"]), [""; 0]);
+        assert_eq!(told(&["--health-probe-bind-address=:8443"]), ["metrics-bind-address"]);
+        assert_eq!(told(&["--health-probe-bind-address=:8443", "--metrics-secure=false"]), [""; 0]);
+        assert_eq!(told(&["--leader-elect-retry-period=10s"]), ["leader-elect-renew-deadline"]);
+        assert_eq!(told(&["--leader-elect-retry-period=10s", "--leader-elect=false"]), [""; 0]);
+        assert_eq!(told(&["--health-probe-bind-address=0", "--metrics-bind-address=0"]), [""; 0]);
     }
 }

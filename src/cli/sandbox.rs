@@ -40,7 +40,7 @@ const SHUTDOWN_BUDGET: Duration = Duration::from_secs(2);
 #[derive(Debug, Args)]
 #[command(
     // The timeline on standard output is what people come for; logs are for those who ask.
-    mut_arg("log_level", |arg| arg.default_value("warn")),
+    mut_arg("log_level", |arg| arg.env("RUST_LOG").default_value("warn")),
     after_help = "\
 Examples:
   The samples, an hour in half a minute; a daily CronJob runs every 12 minutes:

@@ -10,6 +10,21 @@ use tokio::net::TcpListener;
 
 use crate::schedule::Zone;
 
+/// Flags that are each sound by themselves, but not together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Contradiction {
+    /// The flags, without the dashes; one at least.
+    pub(super) flags: &'static [&'static str],
+    /// What is wrong.
+    pub(super) message: String,
+}
+
+impl Contradiction {
+    pub(super) fn new(flags: &'static [&'static str], message: impl Into<String>) -> Self {
+        Self { flags, message: message.into() }
+    }
+}
+
 /// Parses a duration: one or more numbers with a unit (`ms`, `s`, `m`, `h`, `d`), as in `1h30m`, `500ms`, `1.5s`; `0` alone.
 ///
 /// # Errors

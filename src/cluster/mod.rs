@@ -12,6 +12,7 @@ pub mod lease;
 mod limit;
 mod metrics;
 pub mod reflector;
+mod reviews;
 mod stack;
 #[cfg(test)]
 mod testing;
@@ -25,5 +26,6 @@ pub use limit::Concurrency;
 pub use metrics::{EventMetrics, ReflectorMetrics, RequestMetrics};
 pub use reflector::store::Store;
 pub use reflector::{Cached, Change, Phase, Reflector, ReflectorHealth, ReflectorOptions, Sink};
+pub use reviews::Reviews;
 pub use stack::{Clients, Protocol, StackError, clients, load_config};
 pub use validity::Validity;

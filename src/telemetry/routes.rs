@@ -1,21 +1,14 @@
-//! The HTTP side of telemetry: `/metrics` and the probes. Plain HTTP; both routers may share one port or not.
+//! The routes of telemetry: `/metrics` and the probes.
 
 use std::collections::BTreeSet;
-use std::io;
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
 use super::{Exposition, Health, Registry, Scope};
-
-/// How long [`serve`] waits at shutdown for requests in flight; a client that dawdles longer is cut off.
-const GRACE: Duration = Duration::from_secs(2);
 
 /// Routes `/metrics`: OpenMetrics for those who accept it, Prometheus text for others.
 pub fn metrics_router(registry: Registry) -> Router {
@@ -36,23 +29,6 @@ pub fn health_router(health: Health) -> Router {
             router.route(&format!("/{probe}"), get(all)).route(&format!("/{probe}/{{name}}"), get(one))
         })
         .with_state(health)
-}
-
-/// Serves `router` until `shutdown` is cancelled, then lets requests in flight finish within two seconds.
-///
-/// # Errors
-/// The listener failed for good.
-pub async fn serve(listener: TcpListener, router: Router, shutdown: CancellationToken) -> io::Result<()> {
-    let server = axum::serve(listener, router).with_graceful_shutdown(shutdown.clone().cancelled_owned());
-    let overdue = async {
-        shutdown.cancelled().await;
-        tokio::time::sleep(GRACE).await;
-    };
-    tokio::select! {
-        biased;
-        ended = server => ended,
-        () = overdue => Ok(()),
-    }
 }
 
 async fn metrics(State(registry): State<Registry>, headers: HeaderMap) -> Response {
@@ -150,13 +126,5 @@ mod tests {
         assert_eq!(ask(router.clone(), "/readyz/caches", "*/*").await.2, "internal server error: not listed yet\n");
         assert_eq!(ask(router.clone(), "/readyz?exclude=caches", "*/*").await.2, "ok");
         assert_eq!(ask(router, "/livez", "*/*").await.2, "ok");
-    }
-
-    #[tokio::test]
-    async fn the_server_ends_when_told_to() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let shutdown = CancellationToken::new();
-        shutdown.cancel();
-        serve(listener, health_router(Health::default()), shutdown).await.unwrap();
     }
 }

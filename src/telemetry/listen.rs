@@ -1,0 +1,176 @@
+//! Serving a router on a listener, in plain HTTP/1.1 or over TLS, so that nobody can hold it up.
+//!
+//! Invariants
+//! - Whoever says nothing is cut off: a TLS handshake and the head of each request have their time, a connection its age.
+//! - At most [`MOST_CONNECTIONS`] are open at a time; others wait in the backlog of the system.
+//! - Nothing of it outlives [`GRACE`] after the shutdown.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// How long requests in flight may take at the end; a client that dawdles longer is cut off.
+const GRACE: Duration = Duration::from_secs(2);
+/// Connections at a time.
+const MOST_CONNECTIONS: usize = 256;
+/// Time for the TLS handshake.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+/// Time for the head of a request, and for the pause before the next one.
+const HEAD: Duration = Duration::from_secs(10);
+/// Age at which a connection takes no further request.
+const AGE: Duration = Duration::from_secs(120);
+/// Most bytes of a request's head; a token with many claims fits.
+const HEAD_BYTES: usize = 64 * 1024;
+/// Pause after the system refused a connection for want of something (file descriptors, memory).
+const BREATH: Duration = Duration::from_millis(500);
+
+/// Serves `router` until `shutdown` is cancelled, then lets requests in flight finish within two seconds. With `tls` every
+/// connection must begin with a handshake.
+pub async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, shutdown: CancellationToken) {
+    let (connections, slots) = (TaskTracker::new(), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
+    while let Some((stream, slot)) = shutdown.run_until_cancelled(accept(&listener, &slots)).await {
+        let (tls, router, shutdown) = (tls.clone(), router.clone(), shutdown.clone());
+        connections.spawn(async move {
+            // Whoever spoke badly or went away has nobody to be told.
+            let _ended = connection(stream, tls, router, shutdown).await;
+            drop(slot);
+        });
+    }
+    connections.close();
+    connections.wait().await;
+}
+
+/// The next connection, once there is room for it.
+async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> (TcpStream, Option<OwnedSemaphorePermit>) {
+    // Nobody closes the semaphore.
+    let slot = slots.clone().acquire_owned().await.ok();
+    loop {
+        match listener.accept().await {
+            Ok((stream, _peer)) => return (stream, slot),
+            Err(error) if is_of_the_peer(&error) => {}
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                sleep(BREATH).await;
+            }
+        }
+    }
+}
+
+/// The peer was gone before we could speak: no fault of ours.
+fn is_of_the_peer(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+async fn connection(
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    shutdown: CancellationToken,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let Some(tls) = tls else { return Ok(requests(stream, router, shutdown).await?) };
+    let handshake = timeout(HANDSHAKE, tls.accept(stream));
+    let Some(greeted) = shutdown.run_until_cancelled(handshake).await else { return Ok(()) };
+    Ok(requests(greeted??, router, shutdown).await?)
+}
+
+/// Answers the requests of one connection.
+async fn requests<S>(stream: S, router: Router, shutdown: CancellationToken) -> Result<(), hyper::Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(HEAD_BYTES);
+    let service = TowerToHyperService::new(router);
+    let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        biased;
+        ended = connection.as_mut() => return ended,
+        () = shutdown.cancelled() => {}
+        () = sleep(AGE) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    timeout(GRACE, connection).await.unwrap_or(Ok(()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    struct Served {
+        address: std::net::SocketAddr,
+        shutdown: CancellationToken,
+        tasks: TaskTracker,
+    }
+
+    async fn served() -> Served {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let slow = get(async || {
+            sleep(Duration::from_secs(3600)).await;
+            "late"
+        });
+        let router = Router::new().route("/", get(async || "here")).route("/slow", slow);
+        tasks.spawn(serve(listener, None, router, shutdown.clone()));
+        Served { address, shutdown, tasks }
+    }
+
+    /// Sends `text` and returns all that comes until the server closes.
+    async fn say(served: &Served, text: &str) -> String {
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        stream.write_all(text.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    #[tokio::test]
+    async fn a_request_is_answered() {
+        let served = served().await;
+        let answer = say(&served, "GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("here"), "{answer}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_does_not_end_the_head_of_a_request_is_cut_off() {
+        let served = served().await;
+        let begun = tokio::time::Instant::now();
+        say(&served, "GET / HTTP/1.1\r\nhost: ").await;
+        assert!(begun.elapsed() >= HEAD && begun.elapsed() < AGE, "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_says_nothing_more_is_cut_off() {
+        let served = served().await;
+        let answer = say(&served, "GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        assert!(answer.ends_with("here"), "{answer}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_waits_for_requests_in_flight_and_not_for_ever() {
+        let served = served().await;
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        stream.write_all(b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        sleep(Duration::from_secs(1)).await;
+        let begun = tokio::time::Instant::now();
+        served.shutdown.cancel();
+        served.tasks.close();
+        served.tasks.wait().await;
+        assert_eq!(begun.elapsed().as_secs(), GRACE.as_secs());
+    }
+}
