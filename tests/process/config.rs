@@ -1,4 +1,5 @@
-//! The command `config` and the files in `config/`. With `UPDATE=1` in the environment, what is generated is written anew.
+//! The command `config` and the files in `config/`. With `UPDATE_DOCS=1` in the environment, what is
+//! generated is written anew.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,13 +12,13 @@ fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Whether the file at `path` holds `expected`; with `UPDATE=1` it does.
+/// Whether the file at `path` holds `expected`; with `UPDATE_DOCS=1` it does.
 pub(crate) fn must_hold(path: &str, expected: &str) {
-    if std::env::var_os("UPDATE").is_some_and(|value| value == "1") {
+    if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(root(path), expected).unwrap();
     }
     let found = fs::read_to_string(root(path)).unwrap_or_default();
-    assert!(found == expected, "{path} is not what the code says: run the tests of --test process with UPDATE=1");
+    assert!(found == expected, "{path} is behind: UPDATE_DOCS=1 cargo test --test process");
 }
 
 #[test]
