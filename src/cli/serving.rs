@@ -18,8 +18,8 @@ use tokio_util::task::TaskTracker;
 use super::values::{BindAddress, Contradiction, parse_duration};
 use crate::clock::Clock;
 use crate::telemetry::{
-    Access, Certificate, CertificateSource, Flag, Health, Registry, Reviewer, Status, health_router, metrics_router,
-    pages_router, serve,
+    Access, Certificate, CertificateSource, Flag, Health, PortMetrics, Registry, Reviewer, Status, health_router,
+    metrics_router, pages_router, serve,
 };
 
 /// What the secure port serves.
@@ -123,8 +123,9 @@ impl ServingArgs {
 
     fn ports(&self, tasks: &TaskTracker, shown: Shown, closing: &CancellationToken) -> anyhow::Result<Vec<Port>> {
         let Shown { clock, registry, health, status, flags, reviewer } = shown;
+        let port_metrics = PortMetrics::register(&registry);
         status.line("Paths", || PATHS.to_owned());
-        let pages = metrics_router(registry.clone()).merge(pages_router(status, &flags));
+        let pages = metrics_router(registry).merge(pages_router(status, &flags));
         let probes = health_router(health);
         let metrics =
             |router, tls| Port { flag: "metrics-bind-address", address: self.metrics_bind_address, router, tls };
@@ -136,11 +137,11 @@ impl ServingArgs {
         if self.metrics_bind_address == BindAddress::Off || !self.metrics_secure {
             return Ok(vec![metrics(pages, None), probes]);
         }
-        let certificate = Certificate::load(self.certificate_source(), &registry)
+        let certificate = Certificate::load(self.certificate_source(), port_metrics.clone())
             .context("the metrics port has no certificate (--tls-cert-file, --tls-private-key-file)")?;
         let tls = certificate.acceptor()?;
         tasks.spawn(certificate.watch(closing.clone()));
-        let pages = Access::new(reviewer, &clock, &registry).guard(pages);
+        let pages = Access::new(reviewer, &clock, port_metrics).guard(pages);
         Ok(vec![metrics(pages, Some(tls)), probes])
     }
 

@@ -16,12 +16,10 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use futures::future::BoxFuture;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
 use serde::Serialize;
 use serde_json::json;
 
-use super::Registry;
+use super::PortMetrics;
 use super::answers::{Answers, Key};
 use crate::clock::Clock;
 use crate::model::ApiFailure;
@@ -79,21 +77,13 @@ pub struct Access {
     reviewer: Arc<dyn Reviewer>,
     users: Answers<Option<User>>,
     verdicts: Answers<Verdict>,
-    reviews: Family<[(&'static str, &'static str); 2], Counter>,
+    metrics: PortMetrics,
 }
 
 impl Access {
     /// Access by the word of `reviewer`.
-    pub fn new(reviewer: Arc<dyn Reviewer>, clock: &Clock, registry: &Registry) -> Self {
-        let reviews = Family::<[(&'static str, &'static str); 2], Counter>::default();
-        for review in ["token", "access"] {
-            for result in ["yes", "no", "error"] {
-                let _at_zero = reviews.get_or_create(&[("review", review), ("result", result)]);
-            }
-        }
-        let help = "Questions to the API server about who reads the secure port, by answer";
-        registry.register(|metrics| metrics.register("cronjob_controller_access_reviews", help, reviews.clone()));
-        Self { reviewer, users: Answers::new(clock), verdicts: Answers::new(clock), reviews }
+    pub fn new(reviewer: Arc<dyn Reviewer>, clock: &Clock, metrics: PortMetrics) -> Self {
+        Self { reviewer, users: Answers::new(clock), verdicts: Answers::new(clock), metrics }
     }
 
     /// `router`, behind this access; also paths that it does not know.
@@ -139,7 +129,7 @@ impl Access {
                 "error"
             }
         };
-        self.reviews.get_or_create(&[("review", review), ("result", result)]).inc();
+        self.metrics.on_review(review, result);
     }
 }
 

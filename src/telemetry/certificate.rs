@@ -12,8 +12,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
 use thiserror::Error;
 use tokio::time::sleep;
 use tokio_rustls::TlsAcceptor;
@@ -25,7 +23,7 @@ use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_util::sync::CancellationToken;
 
-use super::Registry;
+use super::PortMetrics;
 
 /// How often the files are looked at. Kubelet itself takes up to a minute or two to bring a changed secret into a pod.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
@@ -82,7 +80,7 @@ pub struct Certificate {
     shown: Arc<Shown>,
     /// What the files held when they were last looked at, whether it worked or not.
     seen: Option<Texts>,
-    loads: Family<[(&'static str, &'static str); 1], Counter>,
+    metrics: PortMetrics,
 }
 
 #[derive(Debug)]
@@ -96,11 +94,11 @@ struct Texts {
 }
 
 impl Certificate {
-    /// Makes or reads the pair, and registers the count of its loads.
+    /// Makes or reads the pair.
     ///
     /// # Errors
     /// There is no usable pair.
-    pub fn load(source: CertificateSource, registry: &Registry) -> Result<Self, CertificateError> {
+    pub fn load(source: CertificateSource, metrics: PortMetrics) -> Result<Self, CertificateError> {
         let (pair, seen) = match &source {
             CertificateSource::SelfSigned => (self_signed()?, None),
             CertificateSource::Files { certificate, key } => {
@@ -108,14 +106,7 @@ impl Certificate {
                 (texts.pair(certificate, key)?, Some(texts))
             }
         };
-        let loads = Family::<[(&'static str, &'static str); 1], Counter>::default();
-        for result in ["loaded", "broken"] {
-            let _at_zero = loads.get_or_create(&[("result", result)]);
-        }
-        let (name, help) =
-            ("cronjob_controller_tls_certificate_loads", "Changed certificates by whether they could be used");
-        registry.register(|metrics| metrics.register(name, help, loads.clone()));
-        Ok(Self { source, shown: Arc::new(Shown(RwLock::new(Arc::new(pair)))), seen, loads })
+        Ok(Self { source, shown: Arc::new(Shown(RwLock::new(Arc::new(pair)))), seen, metrics })
     }
 
     /// What accepts TLS connections, from TLS 1.2 on, always with the pair of the moment.
@@ -155,7 +146,7 @@ impl Certificate {
         match texts.pair(certificate, key) {
             Ok(pair) => {
                 *self.shown.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(pair);
-                self.loads.get_or_create(&[("result", "loaded")]).inc();
+                self.metrics.on_load(true);
                 tracing::info!(certificate = %certificate.display(), "a changed certificate is in use");
             }
             Err(error) => self.keep(&error),
@@ -164,7 +155,7 @@ impl Certificate {
     }
 
     fn keep(&self, error: &CertificateError) {
-        self.loads.get_or_create(&[("result", "broken")]).inc();
+        self.metrics.on_load(false);
         tracing::error!(%error, "a changed certificate cannot be used; the old one stays");
     }
 }

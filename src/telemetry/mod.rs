@@ -17,6 +17,7 @@ mod listen;
 mod logs;
 mod metrics;
 mod pages;
+mod ports;
 mod process;
 mod routes;
 
@@ -28,4 +29,5 @@ pub use listen::serve;
 pub use logs::{LogError, LogFormat, init as init_logs, log_panics, subscriber as log_subscriber};
 pub use metrics::{Exposition, Registry};
 pub use pages::{Flag, Status, pages_router};
+pub use ports::PortMetrics;
 pub use routes::{health_router, metrics_router};

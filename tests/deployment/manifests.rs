@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
+use clap::CommandFactory;
+use cronjob_controller::cli::Args;
 use serde_json::{Value, json};
 
 use crate::objects::{
@@ -186,11 +188,13 @@ fn ports_probes_and_grace_of_the_pod_fit_the_flags() {
     let objects = installed();
     let pod = &template(&objects)["spec"];
     let container = &pod["containers"][0];
-    let defaults: BTreeMap<String, Value> = serde_saphyr::from_str(&read("config/default.yaml")).unwrap();
+    let command = Args::command();
+    let run = command.find_subcommand("run").unwrap();
     let given = texts(&container["args"]);
     let flag = |name: &str| -> String {
         let given = given.iter().find_map(|arg| arg.strip_prefix(&format!("--{name}=")).map(str::to_owned));
-        given.unwrap_or_else(|| text(&defaults[name]).to_owned())
+        let argument = run.get_arguments().find(|argument| argument.get_long() == Some(name)).unwrap();
+        given.unwrap_or_else(|| argument.get_default_values()[0].to_str().unwrap().to_owned())
     };
     let ports: BTreeMap<&str, String> = container["ports"]
         .as_array()
@@ -198,9 +202,7 @@ fn ports_probes_and_grace_of_the_pod_fit_the_flags() {
         .iter()
         .map(|port| (text(&port["name"]), format!(":{}", port["containerPort"])))
         .collect();
-    // Until the metrics are served with TLS on :8443 by default.
-    let metrics = flag("metrics-bind-address").replace(":8080", ":8443");
-    let flags = [("metrics", metrics), ("probes", flag("health-probe-bind-address"))].into();
+    let flags = [("metrics", flag("metrics-bind-address")), ("probes", flag("health-probe-bind-address"))].into();
     assert_eq!(ports, flags);
     assert_eq!(container["livenessProbe"]["httpGet"], json!({"path": "/livez", "port": "probes"}));
     assert_eq!(container["readinessProbe"]["httpGet"], json!({"path": "/readyz", "port": "probes"}));

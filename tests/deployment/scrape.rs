@@ -71,7 +71,8 @@ fn scraped() -> String {
     let _server = start(&sandbox, false, "created 1 of 1 objects", 1);
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let metrics = format!("--metrics-bind-address=127.0.0.1:{port}");
-    let run = ["run", "--kubeconfig", kubeconfig, &metrics, "--health-probe-bind-address=0"];
+    let ports = [&metrics, "--metrics-secure=false", "--health-probe-bind-address=0"];
+    let run = [&["run", "--kubeconfig", kubeconfig], &ports[..]].concat();
     let _controllers = start(&run, true, "caches have synced", 2);
     // Some metrics of requests appear with the first request of their kind.
     for _try in 0..600 {

@@ -7,7 +7,7 @@ use axum::routing::get;
 use cronjob_controller::clock::Clock;
 use cronjob_controller::model::ApiFailure;
 use cronjob_controller::telemetry::{
-    Access, Certificate, CertificateSource, Question, Registry, Reviewer, User, Verdict, serve,
+    Access, Certificate, CertificateSource, PortMetrics, Question, Registry, Reviewer, User, Verdict, serve,
 };
 use futures::future::BoxFuture;
 use tokio::net::TcpListener;
@@ -39,9 +39,9 @@ impl Reviewer for Book {
 async fn a_port_with_its_own_certificate_answers_over_tls_whom_it_may() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let registry = Registry::new();
-    let certificate = Certificate::load(CertificateSource::SelfSigned, &registry).unwrap();
-    let access = Access::new(Arc::new(Book), &Clock::system(), &registry);
+    let metrics = PortMetrics::register(&Registry::new());
+    let certificate = Certificate::load(CertificateSource::SelfSigned, metrics.clone()).unwrap();
+    let access = Access::new(Arc::new(Book), &Clock::system(), metrics);
     let router = access.guard(Router::new().route("/metrics", get(async || "page")));
     let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
     tasks.spawn(serve(listener, Some(certificate.acceptor().unwrap()), router, shutdown.clone()));

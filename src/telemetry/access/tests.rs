@@ -6,7 +6,7 @@ use serde_json::Value;
 use tower::ServiceExt;
 
 use super::*;
-use crate::telemetry::Exposition;
+use crate::telemetry::{Exposition, Registry};
 
 /// Knows the tokens `good` (whose user may read `/metrics`) and `poor` (whose user may nothing); has no answer to `lost`.
 #[derive(Default)]
@@ -52,7 +52,7 @@ struct Port {
 impl Port {
     fn new() -> Self {
         let (book, registry) = (Arc::new(Book::default()), Registry::new());
-        let access = Access::new(book.clone(), &Clock::system(), &registry);
+        let access = Access::new(book.clone(), &Clock::system(), PortMetrics::register(&registry));
         let router = access.guard(Router::new().route("/metrics", get(async || "page")));
         Self { book, registry, router }
     }

@@ -6,12 +6,13 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tokio_util::task::TaskTracker;
 
 use super::*;
-use crate::telemetry::Exposition;
+use crate::telemetry::{Exposition, Registry};
 
 /// A folder with `tls.crt` and `tls.key`.
 struct Files {
     folder: TempDir,
     registry: Registry,
+    metrics: PortMetrics,
 }
 
 /// A pair as PEM.
@@ -22,7 +23,9 @@ fn pair(name: &str) -> (String, String) {
 
 impl Files {
     fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), registry: Registry::new() }
+        let registry = Registry::new();
+        let metrics = PortMetrics::register(&registry);
+        Self { folder: tempfile::tempdir().unwrap(), registry, metrics }
     }
 
     fn write(&self, (certificate, key): &(String, String)) {
@@ -36,7 +39,7 @@ impl Files {
 
     fn load(&self) -> Result<Certificate, CertificateError> {
         let source = CertificateSource::Files { certificate: self.path("tls.crt"), key: self.path("tls.key") };
-        Certificate::load(source, &self.registry)
+        Certificate::load(source, self.metrics.clone())
     }
 
     /// How many changed pairs were (loaded, broken).
@@ -89,7 +92,7 @@ async fn a_pair_of_files_greets_over_both_protocols() {
 
 #[tokio::test]
 async fn a_pair_made_in_memory_is_another_each_time() {
-    let make = || Certificate::load(CertificateSource::SelfSigned, &Registry::new()).unwrap();
+    let make = || Certificate::load(CertificateSource::SelfSigned, PortMetrics::register(&Registry::new())).unwrap();
     let der = |made: &Certificate| made.shown.0.read().unwrap().cert[0].clone();
     let (one, other) = (make(), make());
     assert_ne!(der(&one), der(&other));
