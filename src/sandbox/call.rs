@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use axum::extract::Query;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Uri, header};
 
-use super::admission::FieldValidation;
+use super::options::Options;
 use super::resources::{self, Resource};
 use super::status::Refusal;
 
@@ -73,6 +72,8 @@ pub enum Form {
     Table,
     /// `meta.k8s.io/v1` PartialObjectMetadata.
     Metadata,
+    /// `meta.k8s.io/v1` PartialObjectMetadataList, which only lists have.
+    MetadataList,
 }
 
 /// One request on a served resource.
@@ -98,39 +99,6 @@ pub struct Call {
     pub body: Bytes,
 }
 
-/// Query parameters that the server reads; others are ignored, as the real server does.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// `labelSelector`.
-    pub label_selector: String,
-    /// `fieldSelector`.
-    pub field_selector: String,
-    /// `limit`; 0 means no limit.
-    pub limit: usize,
-    /// `continue`.
-    pub continue_token: String,
-    /// `resourceVersion`; empty if not sent.
-    pub resource_version: String,
-    /// `resourceVersionMatch`; empty if not sent.
-    pub resource_version_match: String,
-    /// `timeoutSeconds`.
-    pub timeout_s: Option<u64>,
-    /// `allowWatchBookmarks`.
-    pub bookmarks: bool,
-    /// `sendInitialEvents`.
-    pub initial_events: bool,
-    /// `dryRun=All`.
-    pub dry_run: bool,
-    /// `fieldValidation`.
-    pub field_validation: FieldValidation,
-    /// `propagationPolicy`; empty if not sent.
-    pub propagation_policy: String,
-    /// `includeObject` of Tables.
-    pub include_object: String,
-    /// `container` of logs.
-    pub container: String,
-}
-
 /// Where a path leads.
 #[derive(Debug)]
 pub enum Route {
@@ -147,11 +115,11 @@ impl Call {
     /// The refusal to answer with: 404, 405, 406 or 400 for options that cannot be read.
     pub fn parse(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<Route, Refusal> {
         let Some(target) = Target::parse(uri.path())? else { return Ok(Route::Outside) };
-        let (options, watch) = Options::parse(uri)?;
+        let options = Options::parse(uri)?;
         let named = !target.name.is_empty();
         let verb = match (method.as_str(), named) {
             ("GET" | "HEAD", true) => Verb::Get,
-            ("GET" | "HEAD", false) if watch => Verb::Watch,
+            ("GET" | "HEAD", false) if options.watch => Verb::Watch,
             ("GET" | "HEAD", false) => Verb::List,
             ("POST", false) => Verb::Create,
             ("PUT", true) => Verb::Update,
@@ -169,7 +137,18 @@ impl Call {
         if !served || (across_namespaces && !matches!(verb, Verb::List | Verb::Watch)) {
             return Err(Refusal::method_not_allowed());
         }
+        if verb == Verb::DeleteCollection && target.resource.plural == "namespaces" {
+            return Err(Refusal::method_not_allowed());
+        }
+        options.check(verb)?;
         let form = if target.subresource == Subresource::Log { Form::Object } else { accepted_form(headers)? };
+        if form == Form::Table && !matches!(options.include_object.as_str(), "" | "None" | "Metadata" | "Object") {
+            return Err(Refusal::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: \"{}\": must be 'Metadata', \
+                 'Object', 'None', or empty",
+                options.include_object
+            )));
+        }
         Ok(Route::Resource(Box::new(Call {
             verb,
             resource: target.resource,
@@ -192,7 +171,7 @@ struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// `None`: not a path below a version of a group.
+    /// `None`: not a path below a version of a group that is served.
     fn parse(path: &'a str) -> Result<Option<Self>, Refusal> {
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         let (group, version, rest) = match parts.as_slice() {
@@ -200,6 +179,9 @@ impl<'a> Target<'a> {
             ["apis", group, version, rest @ ..] if !rest.is_empty() => (*group, *version, rest),
             _ => return Ok(None),
         };
+        if !resources::has_group(group) {
+            return Ok(None);
+        }
         let find = |plural: &str| resources::find(group, version, plural).ok_or_else(Refusal::no_such_path);
         let (resource, namespace, name, sub) = match *rest {
             ["namespaces", name, sub @ ("status" | "finalize")] if group.is_empty() => {
@@ -228,65 +210,6 @@ impl<'a> Target<'a> {
     }
 }
 
-impl Options {
-    /// The options, and whether `watch` was asked for.
-    fn parse(uri: &Uri) -> Result<(Self, bool), Refusal> {
-        let mut options = Self::default();
-        let mut watch = false;
-        if uri.query().is_none() {
-            return Ok((options, watch));
-        }
-        let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
-            .map_err(|error| Refusal::bad_request(error.to_string()))?;
-        for (key, value) in pairs {
-            match key.as_str() {
-                "labelSelector" => options.label_selector = value,
-                "fieldSelector" => options.field_selector = value,
-                "limit" => options.limit = number(&key, &value)?,
-                "continue" => options.continue_token = value,
-                "resourceVersion" => options.resource_version = value,
-                "resourceVersionMatch" => options.resource_version_match = value,
-                "timeoutSeconds" => options.timeout_s = Some(number(&key, &value)?),
-                "watch" => watch = truthy(&value),
-                "allowWatchBookmarks" => options.bookmarks = truthy(&value),
-                "sendInitialEvents" => options.initial_events = truthy(&value),
-                "dryRun" => options.dry_run = dry_run(&value)?,
-                "fieldValidation" => options.field_validation = field_validation(&value)?,
-                "propagationPolicy" => options.propagation_policy = value,
-                "includeObject" => options.include_object = value,
-                "container" => options.container = value,
-                _ => {}
-            }
-        }
-        Ok((options, watch))
-    }
-}
-
-fn field_validation(text: &str) -> Result<FieldValidation, Refusal> {
-    FieldValidation::parse(text).ok_or_else(|| {
-        let supported = "supported values: \"Ignore\", \"Strict\", \"Warn\"";
-        Refusal::bad_request(format!("fieldValidation: Unsupported value: \"{text}\": {supported}"))
-    })
-}
-
-fn truthy(text: &str) -> bool {
-    matches!(text, "" | "1" | "true" | "True")
-}
-
-fn dry_run(text: &str) -> Result<bool, Refusal> {
-    match text {
-        "" => Ok(false),
-        "All" => Ok(true),
-        other => {
-            Err(Refusal::bad_request(format!("dryRun: Unsupported value: \"{other}\": supported values: \"All\"")))
-        }
-    }
-}
-
-fn number<N: std::str::FromStr>(key: &str, text: &str) -> Result<N, Refusal> {
-    text.parse().map_err(|_| Refusal::bad_request(format!("{key}: Invalid value: \"{text}\": not a number")))
-}
-
 fn content_type(headers: &HeaderMap) -> String {
     let text = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
@@ -297,17 +220,23 @@ fn accepted_form(headers: &HeaderMap) -> Result<Form, Refusal> {
     let Some(accept) = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()) else {
         return Ok(Form::Object);
     };
+    let mut json = false;
     for choice in accept.split(',') {
         let mut parts = choice.split(';').map(str::trim);
         if !matches!(parts.next(), Some("application/json" | "application/*" | "*/*")) {
             continue;
         }
-        match parts.find_map(|parameter| parameter.strip_prefix("as=")) {
+        json = true;
+        let parameters: Vec<&str> = parts.collect();
+        let parameter = |name: &str| parameters.iter().find_map(|parameter| parameter.strip_prefix(name));
+        let known = matches!(parameter("v="), None | Some("v1" | "v1beta1"));
+        match parameter("as=") {
             None => return Ok(Form::Object),
-            Some("Table") => return Ok(Form::Table),
-            Some("PartialObjectMetadata" | "PartialObjectMetadataList") => return Ok(Form::Metadata),
+            Some("Table") if known => return Ok(Form::Table),
+            Some("PartialObjectMetadata") if known => return Ok(Form::Metadata),
+            Some("PartialObjectMetadataList") if known => return Ok(Form::MetadataList),
             Some(_) => {}
         }
     }
-    Err(Refusal::not_acceptable())
+    Err(if json { Refusal::no_such_form() } else { Refusal::not_acceptable() })
 }

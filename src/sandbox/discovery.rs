@@ -88,7 +88,7 @@ fn aggregated_answer(groups: &[&str]) -> Response<Vec<u8>> {
         .map(|group| {
             let resources: Vec<Value> = members(group).map(aggregated_resource).collect();
             json!({
-                "metadata": { "name": group, "creationTimestamp": null },
+                "metadata": if group.is_empty() { json!({}) } else { json!({ "name": group }) },
                 "versions": [{ "version": version_of(group), "resources": resources, "freshness": "Current" }],
             })
         })
@@ -103,21 +103,38 @@ fn aggregated_answer(groups: &[&str]) -> Response<Vec<u8>> {
 }
 
 fn aggregated_resource(resource: &Resource) -> Value {
-    let kind = json!({ "group": resource.group, "version": resource.version, "kind": resource.kind });
+    // Group and version are left to the reader, who knows where it stands.
+    let kind = json!({ "group": "", "version": "", "kind": resource.kind });
     let subresources: Vec<Value> = subresources(resource)
         .into_iter()
         .map(|(name, verbs)| json!({ "subresource": name, "responseKind": kind, "verbs": verbs }))
         .collect();
-    json!({
+    let mut found = json!({
         "resource": resource.plural,
         "responseKind": kind,
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": resource.singular,
-        "verbs": VERBS,
-        "shortNames": resource.short_names,
-        "categories": resource.categories,
-        "subresources": subresources,
-    })
+        "verbs": verbs(resource),
+    });
+    put_names(&mut found, resource);
+    if !subresources.is_empty() {
+        found["subresources"] = subresources.into();
+    }
+    found
+}
+
+/// What a resource is also called; nothing is said of what it has not.
+fn put_names(found: &mut Value, resource: &Resource) {
+    for (field, names) in [("shortNames", resource.short_names), ("categories", resource.categories)] {
+        if !names.is_empty() {
+            found[field] = names.into();
+        }
+    }
+}
+
+/// Namespaces are not deleted together.
+fn verbs(resource: &Resource) -> Vec<&'static str> {
+    VERBS.into_iter().filter(|verb| *verb != "deletecollection" || resource.plural != "namespaces").collect()
 }
 
 fn subresources(resource: &Resource) -> Vec<(&'static str, &'static [&'static str])> {
@@ -141,15 +158,15 @@ fn legacy_resources(group: &str, version: &str) -> Option<Response<Vec<u8>>> {
     let first = members(group).find(|resource| resource.version == version)?;
     let mut resources = Vec::new();
     for resource in members(group) {
-        resources.push(json!({
+        let mut found = json!({
             "name": resource.plural,
             "singularName": resource.singular,
             "namespaced": resource.namespaced,
             "kind": resource.kind,
-            "verbs": VERBS,
-            "shortNames": resource.short_names,
-            "categories": resource.categories,
-        }));
+            "verbs": verbs(resource),
+        });
+        put_names(&mut found, resource);
+        resources.push(found);
         for (name, verbs) in subresources(resource) {
             resources.push(json!({
                 "name": format!("{}/{name}", resource.plural),
@@ -160,12 +177,16 @@ fn legacy_resources(group: &str, version: &str) -> Option<Response<Vec<u8>>> {
             }));
         }
     }
-    Some(json_answer(&json!({
+    let mut list = json!({
         "kind": "APIResourceList",
-        "apiVersion": "v1",
         "groupVersion": first.api_version(),
         "resources": resources,
-    })))
+    });
+    // The core's own list does not say.
+    if !group.is_empty() {
+        list["apiVersion"] = "v1".into();
+    }
+    Some(json_answer(&list))
 }
 
 fn json_answer(body: &Value) -> Response<Vec<u8>> {
@@ -199,7 +220,7 @@ mod tests {
         let cronjobs = &list["items"][2]["versions"][0]["resources"][0];
         assert_eq!(cronjobs["shortNames"], json!(["cj"]));
         assert_eq!(cronjobs["subresources"][0]["subresource"], "status");
-        assert_eq!(body("/api", KUBECTL)["items"][0]["metadata"]["name"], "");
+        assert_eq!(body("/api", KUBECTL)["items"][0]["metadata"], json!({}));
     }
 
     #[test]

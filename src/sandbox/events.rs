@@ -17,7 +17,15 @@ const NAMES: [(&str, &str); 7] = [
 
 /// An object as its resource shows it, from the form it is stored in.
 pub fn to_view(resource: &Resource, stored: Value) -> Value {
-    if is_view(resource) { renamed(resource, stored, |(view, core)| (core, view)) } else { stored }
+    if !is_view(resource) {
+        return stored;
+    }
+    let mut shown = renamed(resource, stored, |(view, core)| (core, view));
+    if let Some(fields) = shown.as_object_mut() {
+        // What core events show empty this view leaves out.
+        fields.retain(|name, value| !(matches!(&**name, "reportingController" | "reportingInstance") && value == ""));
+    }
+    shown
 }
 
 /// An object in the form it is stored in, from how its resource shows it.

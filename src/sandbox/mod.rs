@@ -13,6 +13,7 @@ pub mod events;
 pub mod faults;
 pub mod ids;
 mod openapi;
+pub mod options;
 mod outside;
 pub mod patch;
 pub mod render;

@@ -25,19 +25,27 @@ pub struct View<'a> {
     pub include_object: &'a str,
     /// For ages in Tables.
     pub now: WallTime,
+    /// Whether Tables name their columns: in a watch only the first does.
+    pub columns: bool,
 }
 
 impl<'a> View<'a> {
     /// What a call asks to see.
     pub fn of(call: &'a Call, now: WallTime) -> Self {
-        Self { resource: call.resource, form: call.form, include_object: &call.options.include_object, now }
+        Self {
+            resource: call.resource,
+            form: call.form,
+            include_object: &call.options.include_object,
+            now,
+            columns: true,
+        }
     }
 
     /// One object.
     pub fn one(&self, object: &Object) -> Bytes {
         match self.form {
             Form::Object => self.plain(object),
-            Form::Metadata => partial_metadata(&self.plain(object)).into(),
+            Form::Metadata | Form::MetadataList => partial_metadata(&self.plain(object)).into(),
             Form::Table => self.table(&[self.tree(object)], None).to_string().into(),
         }
     }
@@ -46,7 +54,9 @@ impl<'a> View<'a> {
     pub fn many(&self, objects: &[Arc<Object>], metadata: &Value, revision: u64) -> Bytes {
         let (kind, version, skip) = match self.form {
             Form::Object => (format!("{}List", self.resource.kind), self.resource.api_version(), self.skipped_head()),
-            Form::Metadata => ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned(), 0),
+            Form::Metadata | Form::MetadataList => {
+                ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned(), 0)
+            }
             Form::Table => {
                 let trees: Vec<Value> = objects.iter().map(|object| self.tree(object)).collect();
                 let mut table = self.table(&trees, Some(&revision.to_string()));
@@ -90,7 +100,11 @@ impl<'a> View<'a> {
     }
 
     fn table(&self, objects: &[Value], list_version: Option<&str>) -> Value {
-        table::render(self.resource, objects, list_version, self.include_object, self.now)
+        let mut table = table::render(self.resource, objects, list_version, self.include_object, self.now);
+        if !self.columns {
+            table["columnDefinitions"] = Value::Null;
+        }
+        table
     }
 }
 
@@ -107,20 +121,20 @@ fn partial_metadata(bytes: &[u8]) -> String {
 
 /// A bookmark: an object of the kind that is nothing but a revision. `initial_end` marks the end of the initial events.
 pub fn bookmark(resource: &Resource, form: Form, revision: u64, initial_end: bool) -> Value {
-    let mut metadata = json!({ "resourceVersion": revision.to_string(), "creationTimestamp": null });
+    let mut metadata = json!({ "resourceVersion": revision.to_string() });
     if initial_end {
         metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
     }
     match form {
         Form::Object => json!({ "kind": resource.kind, "apiVersion": resource.api_version(), "metadata": metadata }),
-        Form::Metadata => {
+        Form::Metadata | Form::MetadataList => {
             json!({ "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata })
         }
-        // A Table bookmark has one row that carries nothing but the metadata.
+        // A Table bookmark has one row: that of an object with nothing but the metadata.
         Form::Table => json!({
             "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": { "resourceVersion": revision.to_string() },
-            "columnDefinitions": [],
-            "rows": [{ "cells": [], "object": {
+            "columnDefinitions": null,
+            "rows": [{ "cells": table::empty_row(resource), "object": {
                 "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
             } }],
         }),

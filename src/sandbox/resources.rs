@@ -36,6 +36,11 @@ impl Resource {
     pub fn qualified(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
     }
+
+    /// The kind, with its group after a dot unless it is core: how messages of the server name a kind.
+    pub fn qualified_kind(&self) -> String {
+        if self.group.is_empty() { self.kind.to_owned() } else { format!("{}.{}", self.kind, self.group) }
+    }
 }
 
 const fn builtin(
@@ -92,6 +97,11 @@ const fn volcano(
 /// The resource of a path `/apis/GROUP/VERSION/.../PLURAL` (or `/api/v1/...` with an empty group).
 pub fn find(group: &str, version: &str, plural: &str) -> Option<&'static Resource> {
     RESOURCES.iter().find(|r| r.group == group && r.version == version && r.plural == plural)
+}
+
+/// Whether anything of an API group is served.
+pub fn has_group(group: &str) -> bool {
+    RESOURCES.iter().any(|resource| resource.group == group)
 }
 
 /// The resource in whose form objects are stored: core `events` for both views of events, itself otherwise.

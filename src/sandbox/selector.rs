@@ -1,5 +1,7 @@
 //! Label and field selectors, as lists and watches take them.
 
+mod labels;
+
 use serde_json::Value;
 
 use super::resources::{Resource, stored_as};
@@ -52,11 +54,7 @@ impl Selector {
     /// 400 for texts that cannot be read and for field labels that the kind does not offer.
     pub fn parse(resource: &'static Resource, labels: &str, fields: &str) -> Result<Self, Refusal> {
         let mut selector = Self::default();
-        for term in split_outside_parentheses(labels) {
-            selector.labels.push(LabelTerm::parse(term).ok_or_else(|| {
-                Refusal::bad_request(format!("unable to parse requirement: found '{term}' in label selector"))
-            })?);
-        }
+        selector.labels = labels::parse(labels).map_err(Refusal::bad_request)?;
         for term in fields.split(',').filter(|term| !term.is_empty()) {
             selector.fields.push(FieldTerm::parse(resource, term)?);
         }
@@ -84,41 +82,6 @@ impl Selector {
         let value = object.value();
         self.fields.iter().all(|term| term.holds_in(&value))
             && self.labels.iter().all(|term| term.test.holds(value["metadata"]["labels"][&term.key].as_str()))
-    }
-}
-
-impl LabelTerm {
-    fn parse(term: &str) -> Option<Self> {
-        let term = term.trim();
-        let label = |key: &str, test| Some(Self { key: key.trim().to_owned(), test });
-        let one = |value: &str| vec![value.trim().to_owned()];
-        if let Some(key) = term.strip_prefix('!') {
-            return label(key, LabelTest::Missing);
-        }
-        if let Some(list) = term.strip_suffix(')') {
-            let (head, list) = list.split_once('(')?;
-            let values = list.split(',').map(|value| value.trim().to_owned()).collect();
-            let (key, operator) = head.trim().rsplit_once(char::is_whitespace)?;
-            return match operator {
-                "in" => label(key, LabelTest::In(values)),
-                "notin" => label(key, LabelTest::NotIn(values)),
-                _ => None,
-            };
-        }
-        if let Some((key, value)) = term.split_once("!=") {
-            return label(key, LabelTest::NotIn(one(value)));
-        }
-        if let Some((key, value)) = term.split_once('=') {
-            return label(key, LabelTest::In(one(value.strip_prefix('=').unwrap_or(value))));
-        }
-        if let Some((key, value)) = term.split_once('>') {
-            return label(key, LabelTest::Above(value.trim().parse().ok()?));
-        }
-        if let Some((key, value)) = term.split_once('<') {
-            return label(key, LabelTest::Below(value.trim().parse().ok()?));
-        }
-        (!term.is_empty() && !term.contains(char::is_whitespace))
-            .then(|| Self { key: term.to_owned(), test: LabelTest::Exists })
     }
 }
 
@@ -173,6 +136,8 @@ fn field(resource: &'static Resource, label: &str) -> Option<Field> {
         ("namespaces", "status.phase") => Some(Field::At("/status/phase", "")),
         ("pods", "status.phase") => Some(Field::At("/status/phase", "")),
         ("pods", "status.podIP") => Some(Field::At("/status/podIP", "")),
+        ("pods", "spec.hostNetwork") => Some(Field::At("/spec/hostNetwork", "false")),
+        ("pods", "status.nominatedNodeName") => Some(Field::At("/status/nominatedNodeName", "")),
         ("pods", "spec.nodeName") => Some(Field::At("/spec/nodeName", "")),
         ("pods", "spec.restartPolicy") => Some(Field::At("/spec/restartPolicy", "Always")),
         ("pods", "spec.schedulerName") => Some(Field::At("/spec/schedulerName", "")),
@@ -209,19 +174,6 @@ fn unknown_field(resource: &'static Resource, label: &str) -> Refusal {
         }
         _ => format!("\"{label}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""),
     })
-}
-
-fn split_outside_parentheses(text: &str) -> impl Iterator<Item = &str> {
-    let mut depth = 0_i32;
-    text.split(move |c| {
-        match c {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            _ => {}
-        }
-        c == ',' && depth == 0
-    })
-    .filter(|term| !term.trim().is_empty())
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use tower::{BoxError, Service};
 
 use super::body::SandboxBody;
-use super::call::{Call, Form, Route, Verb};
+use super::call::{Call, Route, Verb};
 use super::counters::NO_ANSWER;
 use super::faults::{Action, Hold};
 use super::shared::Shared;
@@ -151,14 +151,10 @@ fn apply(shared: &Shared, call: &Call, stale: Option<Hold>) -> Result<Answer, Re
 }
 
 fn open_watch(shared: Arc<Shared>, call: Call, faults: WatchFaults) -> Response<SandboxBody> {
-    let content_type = match call.form {
-        Form::Object => "application/json",
-        Form::Table | Form::Metadata => "application/json;stream=watch",
-    };
     match Watch::open(shared.clone(), call.clone(), faults) {
         Ok(stream) => {
             shared.counters.add(&call, 200);
-            response(200, content_type, SandboxBody::watch(stream))
+            response(200, "application/json", SandboxBody::watch(stream))
         }
         Err(refusal) => {
             shared.counters.add(&call, refusal.code);

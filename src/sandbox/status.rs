@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::admission::Invalid;
 use super::resources::Resource;
+use crate::schedule::quote;
 
 /// Why a request was refused. Becomes a `Status` object and an HTTP code.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -15,14 +16,23 @@ pub struct Refusal {
     pub reason: &'static str,
     /// The text for people.
     pub message: String,
-    /// `details.name`; empty if the refusal is about no single object.
-    pub name: String,
-    /// What `details.group` and `details.kind` speak of.
-    pub resource: Option<&'static Resource>,
+    /// What `details` speaks of; `None`: there are no details unless something else needs them.
+    pub about: Option<About>,
     /// `details.causes`.
     pub causes: Vec<Cause>,
     /// `details.retryAfterSeconds` and the header `Retry-After`, in seconds.
     pub retry_after_s: Option<u32>,
+}
+
+/// What a refusal is about. Empty texts are left out; all empty, `details` is `{}`, as of requests that lead nowhere.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct About {
+    /// `details.name`.
+    pub name: String,
+    /// `details.group`.
+    pub group: &'static str,
+    /// `details.kind`: the kind of an object that is refused, the plural of a resource otherwise.
+    pub kind: &'static str,
 }
 
 /// One entry of `details.causes`.
@@ -39,20 +49,22 @@ pub struct Cause {
 impl Refusal {
     /// A refusal with neither details nor causes.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            reason,
-            message: message.into(),
-            name: String::new(),
-            resource: None,
-            causes: Vec::new(),
-            retry_after_s: None,
-        }
+        Self { code, reason, message: message.into(), about: None, causes: Vec::new(), retry_after_s: None }
     }
 
-    fn about(mut self, resource: &'static Resource, name: &str) -> Self {
-        (self.resource, self.name) = (Some(resource), name.to_owned());
-        self
+    fn about(self, resource: &'static Resource, name: &str) -> Self {
+        let about = About { name: name.to_owned(), group: resource.group, kind: resource.plural };
+        Self { about: Some(about), ..self }
+    }
+
+    fn about_kind(self, resource: &'static Resource, name: &str) -> Self {
+        let about = About { name: name.to_owned(), group: resource.group, kind: resource.kind };
+        Self { about: Some(about), ..self }
+    }
+
+    /// With `details` that say nothing.
+    fn about_nothing(self) -> Self {
+        Self { about: Some(About::default()), ..self }
     }
 
     /// 404 for one object.
@@ -62,17 +74,35 @@ impl Refusal {
 
     /// 404 for a path that leads nowhere.
     pub fn no_such_path() -> Self {
-        Self::new(404, "NotFound", "the server could not find the requested resource")
+        Self::new(404, "NotFound", "the server could not find the requested resource").about_nothing()
     }
 
     /// 405: the resource exists, but not with this verb.
     pub fn method_not_allowed() -> Self {
         Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+            .about_nothing()
     }
 
-    /// 406 with the media types that would do.
+    /// 406 for media types that the server does not write.
     pub fn not_acceptable() -> Self {
+        let message = "406: Not Acceptable\n\nAvailable representations: application/json";
+        Self::new(406, "NotAcceptable", message).about_nothing()
+    }
+
+    /// 406 for a form of a media type that the object does not have.
+    pub fn no_such_form() -> Self {
         Self::new(406, "NotAcceptable", "only the following media types are accepted: application/json")
+    }
+
+    /// 406 for one object that is asked for as a list.
+    pub fn not_a_list(resource: &Resource) -> Self {
+        let package =
+            if resource.group.is_empty() { "core" } else { resource.group.split('.').next().unwrap_or_default() };
+        let kind = resource.kind;
+        let message = format!(
+            "you requested PartialObjectMetadataList, but the requested object is not a list (*{package}.{kind})"
+        );
+        Self::new(406, "NotAcceptable", message)
     }
 
     /// 415 with the media types that would do.
@@ -82,6 +112,16 @@ impl Refusal {
             accepted.join(", ")
         );
         Self::new(415, "UnsupportedMediaType", message)
+    }
+
+    /// 415 for a patch in no format that the kind takes.
+    pub fn unsupported_patch() -> Self {
+        Self::new(415, "UnsupportedMediaType", "415: Unsupported Media Type").about_nothing()
+    }
+
+    /// 500 for what the real server did not foresee either.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(500, "", message)
     }
 
     /// 400 with a text.
@@ -107,6 +147,12 @@ impl Refusal {
         Self::conflict(resource, name, why)
     }
 
+    /// 409 because a delete assumes another object; such conflicts name the kind, not the resource.
+    pub fn failed_precondition(resource: &'static Resource, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", resource.qualified_kind());
+        Self::new(409, "Conflict", message).about_kind(resource, name)
+    }
+
     /// 403 with a text that follows `is forbidden: `.
     pub fn forbidden(resource: &'static Resource, name: &str, why: &str) -> Self {
         let message = format!("{} \"{name}\" is forbidden: {why}", resource.qualified());
@@ -126,28 +172,39 @@ impl Refusal {
 
     /// 422 with one cause per bad field.
     pub fn invalid(resource: &'static Resource, name: &str, causes: Vec<Cause>) -> Self {
-        let texts: Vec<String> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
-        let all = if texts.len() == 1 { texts.concat() } else { format!("[{}]", texts.join(", ")) };
-        let kind = if resource.group.is_empty() {
-            resource.kind.to_owned()
-        } else {
-            format!("{}.{}", resource.kind, resource.group)
-        };
-        let refusal = Self::new(422, "Invalid", format!("{kind} \"{name}\" is invalid: {all}"));
-        Self { causes, ..refusal.about(resource, name) }
+        let message = format!("{} \"{name}\" is invalid: {}", resource.qualified_kind(), joined(&causes));
+        Self { causes, ..Self::new(422, "Invalid", message) }.about_kind(resource, name)
     }
 
     /// 422 for one field.
     pub fn invalid_field(resource: &'static Resource, name: &str, field: &str, message: &str) -> Self {
-        let reason = if message.starts_with("Required") {
-            "FieldValueRequired"
-        } else if message.starts_with("Forbidden") {
-            "FieldValueForbidden"
-        } else {
-            "FieldValueInvalid"
-        };
-        let cause = Cause { reason: reason.to_owned(), message: message.to_owned(), field: field.to_owned() };
-        Self::invalid(resource, name, vec![cause])
+        Self::invalid(resource, name, vec![Cause::of(field, message)])
+    }
+
+    /// 422 for a PUT of a kind that must say which version it replaces; it names the resource, not the kind.
+    pub fn version_required(resource: &'static Resource, name: &str) -> Self {
+        let causes = vec![Cause::of("metadata.resourceVersion", "Invalid value: 0: must be specified for an update")];
+        let message = format!("{} \"{name}\" is invalid: {}", resource.qualified(), joined(&causes));
+        Self { causes, ..Self::new(422, "Invalid", message) }.about(resource, name)
+    }
+
+    /// 422 for query parameters or a body of options, by their kind: `ListOptions`, `DeleteOptions`, ...
+    pub fn invalid_options(kind: &'static str, causes: Vec<Cause>) -> Self {
+        let message = format!("{kind}.meta.k8s.io \"\" is invalid: {}", joined(&causes));
+        let about = About { name: String::new(), group: "meta.k8s.io", kind };
+        Self { causes, about: Some(about), ..Self::new(422, "Invalid", message) }
+    }
+
+    /// 422 for a patch whose outcome `patched` is no object of the kind.
+    pub fn invalid_patch(patched: &str, why: &str) -> Self {
+        let causes = vec![Cause::of("patch", &format!("Invalid value: {}: {why}", quote(patched)))];
+        let message = format!(" \"\" is invalid: {}", joined(&causes));
+        Self { causes, ..Self::new(422, "Invalid", message) }
+    }
+
+    /// 422 for a JSON patch that cannot be applied. The server keeps to itself why.
+    pub fn patch_rejected() -> Self {
+        Self::new(422, "Invalid", "the server rejected our request due to an error in our request").about_nothing()
     }
 
     /// 410: the event log no longer reaches back to `asked`; it starts after `oldest`.
@@ -162,7 +219,7 @@ impl Refusal {
             message: "Too large resource version".to_owned(),
             field: String::new(),
         };
-        let message = format!("Too large resource version: {asked}, current: {current}");
+        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
         Self { causes: vec![cause], retry_after_s: Some(1), ..Self::new(504, "Timeout", message) }
     }
 
@@ -178,29 +235,11 @@ impl Refusal {
             field: cause.field,
         };
         let causes = invalid.causes.into_iter().map(cause).collect();
-        Self { causes, ..refusal.about(resource, name) }
+        Self { causes, ..refusal }.about_kind(resource, name)
     }
 
     /// The `Status` object.
     pub fn to_value(&self) -> Value {
-        let mut details = Map::new();
-        let mut put = |key: &str, text: &str| {
-            if !text.is_empty() {
-                details.insert(key.to_owned(), text.into());
-            }
-        };
-        put("name", &self.name);
-        if let Some(resource) = self.resource {
-            put("group", resource.group);
-            // Of an invalid object the real server says the kind, otherwise the plural.
-            put("kind", if self.code == 422 { resource.kind } else { resource.plural });
-        }
-        if !self.causes.is_empty() {
-            details.insert("causes".to_owned(), self.causes.iter().map(Cause::to_value).collect());
-        }
-        if let Some(after_s) = self.retry_after_s {
-            details.insert("retryAfterSeconds".to_owned(), after_s.into());
-        }
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": self.message, "reason": self.reason, "code": self.code,
@@ -210,14 +249,42 @@ impl Refusal {
         {
             map.remove("reason");
         }
-        if !details.is_empty() {
-            status["details"] = Value::Object(details);
+        if self.about.is_some() || !self.causes.is_empty() || self.retry_after_s.is_some() {
+            status["details"] = self.details();
         }
         status
+    }
+
+    fn details(&self) -> Value {
+        let mut details = Map::new();
+        if let Some(about) = &self.about {
+            let texts = [("name", about.name.as_str()), ("group", about.group), ("kind", about.kind)];
+            for (key, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
+                details.insert(key.to_owned(), text.into());
+            }
+        }
+        if !self.causes.is_empty() {
+            details.insert("causes".to_owned(), self.causes.iter().map(Cause::to_value).collect());
+        }
+        if let Some(after_s) = self.retry_after_s {
+            details.insert("retryAfterSeconds".to_owned(), after_s.into());
+        }
+        Value::Object(details)
     }
 }
 
 impl Cause {
+    /// A cause whose reason follows from the beginning of its message.
+    pub fn of(field: &str, message: &str) -> Self {
+        let reason = match message.split([' ', ':']).next() {
+            Some("Required") => "FieldValueRequired",
+            Some("Forbidden") => "FieldValueForbidden",
+            Some("Unsupported") => "FieldValueNotSupported",
+            _ => "FieldValueInvalid",
+        };
+        Self { reason: reason.to_owned(), message: message.to_owned(), field: field.to_owned() }
+    }
+
     fn to_value(&self) -> Value {
         let mut cause = json!({ "reason": self.reason, "message": self.message });
         if !self.field.is_empty() {
@@ -225,4 +292,20 @@ impl Cause {
         }
         cause
     }
+}
+
+/// The causes in one line; what stands twice among them is said once.
+fn joined(causes: &[Cause]) -> String {
+    join_once(causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)))
+}
+
+/// One text as it is, several in brackets; repetitions are left out.
+pub(super) fn join_once(texts: impl Iterator<Item = String>) -> String {
+    let mut once: Vec<String> = Vec::new();
+    for text in texts {
+        if !once.contains(&text) {
+            once.push(text);
+        }
+    }
+    if let [only] = once.as_slice() { only.clone() } else { format!("[{}]", once.join(", ")) }
 }

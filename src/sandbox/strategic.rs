@@ -12,14 +12,19 @@ pub enum PatchError {
     /// An item of a keyed list without its key.
     #[error("map: {item} does not contain declared merge key: {key}")]
     MissingKey {
-        /// The item, as JSON.
+        /// The item, as Go prints it.
         item: String,
         /// The key it lacks.
         key: &'static str,
     },
     /// A `$patch` other than the three known ones.
-    #[error("unrecognized directive in patch: {0}")]
-    Directive(String),
+    #[error("unknown patch type: {directive} in map: {map}")]
+    Directive {
+        /// The directive.
+        directive: String,
+        /// The map that it stands in, as Go prints it.
+        map: String,
+    },
     /// A directive whose value has the wrong shape.
     #[error("the value of {0} is malformed")]
     Malformed(String),
@@ -97,7 +102,10 @@ fn merge_object(target: &mut Value, patch: &Map<String, Value>, parent: &str) ->
             *target = Value::Object(Map::new());
             return Ok(());
         }
-        Some(other) => return Err(PatchError::Directive(other.to_string())),
+        Some(other) => {
+            let map = go_text(&Value::Object(patch.clone()));
+            return Err(PatchError::Directive { directive: go_text(other), map });
+        }
     }
     if !target.is_object() {
         *target = Value::Object(Map::new());
@@ -179,7 +187,9 @@ fn merge_list(items: &mut Vec<Value>, patch: &[Value], order: Option<&Value>, ho
         }),
         Lists::Keyed(key) => merge_keyed(items, patch, key)?,
     }
-    order.map_or(Ok(()), |order| sort(items, Some(&server_order), order, how))
+    // Without an order of its own the patch's items stand in the order of the patch.
+    let patched = Value::from(patch);
+    sort(items, Some(&server_order), order.unwrap_or(&patched), how)
 }
 
 fn merge_keyed(items: &mut Vec<Value>, patch: &[Value], key: &'static str) -> Result<(), PatchError> {
@@ -190,7 +200,7 @@ fn merge_keyed(items: &mut Vec<Value>, patch: &[Value], key: &'static str) -> Re
         return Ok(());
     }
     for item in patch {
-        let id = item.get(key).ok_or_else(|| PatchError::MissingKey { item: item.to_string(), key })?;
+        let id = item.get(key).ok_or_else(|| PatchError::MissingKey { item: go_text(item), key })?;
         let position = items.iter().position(|old| old.get(key) == Some(id));
         if directive(item) == "delete" {
             items.retain(|old| old.get(key) != Some(id));
@@ -207,6 +217,22 @@ fn merge_keyed(items: &mut Vec<Value>, patch: &[Value], key: &'static str) -> Re
         }
     }
     Ok(())
+}
+
+/// A value as Go prints one that it has decoded without a type: `map[a:1 b:[x y]]`.
+pub(super) fn go_text(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => format!("[{}]", items.iter().map(go_text).collect::<Vec<_>>().join(" ")),
+        Value::Object(fields) => {
+            let mut members: Vec<String> =
+                fields.iter().map(|(name, value)| format!("{name}:{}", go_text(value))).collect();
+            members.sort();
+            format!("map[{}]", members.join(" "))
+        }
+        other => other.to_string(),
+    }
 }
 
 /// Sorts a merged list: items named in `order` as it says, the server's others among them where they stood before.
@@ -252,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn containers_are_merged_by_name_and_new_ones_appended() {
+    fn containers_are_merged_by_name_in_the_order_of_the_patch() {
         let out = patched(
             pod(
                 json!([{"name": "a", "image": "a:1", "env": [{"name": "X", "value": "1"}]}, {"name": "b", "image": "b:1"}]),
@@ -264,9 +290,9 @@ mod tests {
         assert_eq!(
             out,
             pod(json!([
-                {"name": "a", "image": "a:2", "env": [{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}]},
-                {"name": "b", "image": "b:1"},
-                {"name": "c", "image": "c:1"}
+                {"name": "c", "image": "c:1"},
+                {"name": "a", "image": "a:2", "env": [{"name": "Y", "value": "2"}, {"name": "X", "value": "1"}]},
+                {"name": "b", "image": "b:1"}
             ]))
         );
     }
@@ -352,9 +378,9 @@ mod tests {
         let mut old = pod(json!([{"name": "a"}]));
         assert_eq!(
             apply(&mut old, &pod(json!([{"image": "x"}]))).unwrap_err().to_string(),
-            r#"map: {"image":"x"} does not contain declared merge key: name"#
+            "map: map[image:x] does not contain declared merge key: name"
         );
-        assert!(matches!(apply(&mut old, &json!({"spec": {"$patch": "drop"}})), Err(PatchError::Directive(_))));
+        assert!(matches!(apply(&mut old, &json!({"spec": {"$patch": "drop"}})), Err(PatchError::Directive { .. })));
         assert!(matches!(apply(&mut old, &json!([])), Err(PatchError::Malformed(_))));
     }
 }

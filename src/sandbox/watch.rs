@@ -55,6 +55,8 @@ pub(super) struct Watch {
     deadline: Instant,
     next_bookmark: Instant,
     last_bookmark_sent: bool,
+    /// Whether no frame has been sent yet.
+    first: bool,
     /// Cuts that had been ordered when this watch began.
     cuts: u64,
     stalled: bool,
@@ -73,15 +75,15 @@ impl Watch {
     ) -> Result<impl Stream<Item = Bytes> + Send + use<>, Refusal> {
         let options = &call.options;
         let selector = Selector::parse(call.resource, &options.label_selector, &options.field_selector)?;
-        let from = revision_of(&options.resource_version)?;
-        check_initial_events(&call)?;
-        let replay = from == 0 || options.initial_events;
+        let from = revision_of(&options.resource_version).map_err(Refusal::internal)?;
+        let wanted = options.initial_events.unwrap_or_default();
+        let replay = from == 0 || wanted;
         let now = shared.clock.mono();
         let timeout = options.timeout_s.filter(|timeout_s| *timeout_s > 0).map_or(DEFAULT_TIMEOUT, Duration::from_secs);
         let deadline = now + faults.cut_after.map_or(timeout, |cut| cut.min(timeout));
         let wake = shared.wake_of(call.resource);
         let cuts = shared.faults.cuts();
-        let initial_end = options.initial_events && options.bookmarks;
+        let initial_end = wanted && options.bookmarks;
         let mut watch = Self {
             shared,
             call: Arc::new(call),
@@ -93,6 +95,7 @@ impl Watch {
             deadline,
             next_bookmark: now + BOOKMARK_EVERY,
             last_bookmark_sent: false,
+            first: true,
             cuts,
             stalled: faults.stalled,
         };
@@ -174,10 +177,11 @@ impl Watch {
     fn gather(&mut self, ceiling: u64, now: Instant) -> Result<Bytes, Expired> {
         let mut out = Vec::new();
         let call = self.call.clone();
-        let view = View::of(&call, self.shared.clock.wall());
+        let mut view = View::of(&call, self.shared.clock.wall());
         while out.len() < BATCH
             && let Some(object) = self.initial.pop_front()
         {
+            view.columns = std::mem::take(&mut self.first);
             push_frame(&mut out, "ADDED", &view.one(&object));
         }
         if !self.initial.is_empty() {
@@ -186,7 +190,7 @@ impl Watch {
         if std::mem::take(&mut self.initial_end) {
             push_bookmark(&mut out, &view, self.position, true);
         }
-        self.gather_changes(ceiling, &view, &mut out)?;
+        self.gather_changes(ceiling, view, &mut out)?;
         if self.call.options.bookmarks && now >= self.bookmark_due() && out.len() < BATCH {
             push_bookmark(&mut out, &view, self.position, false);
             self.last_bookmark_sent |= now + LAST_BOOKMARK_BEFORE >= self.deadline;
@@ -196,8 +200,9 @@ impl Watch {
     }
 
     /// Changes after `position`, up to `ceiling`.
-    fn gather_changes(&mut self, ceiling: u64, view: &View<'_>, out: &mut Vec<u8>) -> Result<(), Expired> {
-        let (shared, call, selector, position) = (&self.shared, &self.call, &self.selector, &mut self.position);
+    fn gather_changes(&mut self, ceiling: u64, mut view: View<'_>, out: &mut Vec<u8>) -> Result<(), Expired> {
+        let (shared, call, selector) = (&self.shared, &self.call, &self.selector);
+        let (position, first) = (&mut self.position, &mut self.first);
         shared.read(|store| {
             let Some(collection) = store.collection(call.resource) else { return Ok(()) };
             for entry in collection.log().since(*position)? {
@@ -208,6 +213,7 @@ impl Watch {
                 if in_namespace(&entry.object, &call.namespace)
                     && let Some((event, object)) = seen_as(entry, selector, collection.resource)
                 {
+                    view.columns = std::mem::take(first);
                     push_frame(out, event, &view.one(&object));
                 }
             }
@@ -220,18 +226,6 @@ impl Watch {
         let last = self.deadline.checked_sub(LAST_BOOKMARK_BEFORE).unwrap_or(self.deadline);
         if self.last_bookmark_sent { self.next_bookmark } else { self.next_bookmark.min(last) }
     }
-}
-
-/// The rules of KEP-3157 for `sendInitialEvents`.
-fn check_initial_events(call: &Call) -> Result<(), Refusal> {
-    let options = &call.options;
-    let why = match (options.initial_events, options.resource_version_match.as_str()) {
-        (true, "NotOlderThan") | (false, "") => return Ok(()),
-        (true, _) => "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        (false, _) => "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-    };
-    let message = format!("ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: {why}");
-    Err(Refusal::new(422, "Invalid", message))
 }
 
 fn in_namespace(object: &Object, namespace: &str) -> bool {

@@ -230,9 +230,12 @@ impl World {
     /// Marks a Job as finished, as its controller would.
     pub(crate) async fn finish(&self, namespace: &str, name: &str, condition: &str) {
         let now = self.clock.wall().to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+        let complete = condition == "Complete";
+        let leads_there = if complete { "SuccessCriteriaMet" } else { "FailureTarget" };
+        let holds = |condition: &str| json!({"type": condition, "status": "True", "lastTransitionTime": now});
         let status = json!({"status": {
-            "startTime": now, "completionTime": if condition == "Complete" { json!(now) } else { Value::Null },
-            "conditions": [{"type": condition, "status": "True", "lastTransitionTime": now}],
+            "startTime": now, "completionTime": if complete { json!(now) } else { Value::Null },
+            "conditions": [holds(leads_there), holds(condition)],
         }});
         let path = format!("{}/{name}/status", path_of(jobs(), namespace));
         self.request(Method::PATCH, &path, &status).await.unwrap_or_else(|status| panic!("{status:#}"));

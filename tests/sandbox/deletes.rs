@@ -9,10 +9,10 @@ fn background() -> Value {
 }
 
 fn owned_by(mut object: Value, owners: &[&Reply]) -> Value {
-    let references = owners.iter().map(|owner| {
+    let references = owners.iter().enumerate().map(|(index, owner)| {
         json!({
             "apiVersion": owner.text("/apiVersion"), "kind": owner.text("/kind"), "name": owner.text("/metadata/name"),
-            "uid": owner.text("/metadata/uid"), "controller": owner.text("/kind") == "CronJob", "blockOwnerDeletion": true,
+            "uid": owner.text("/metadata/uid"), "controller": index == 0 && owner.text("/kind") == "CronJob", "blockOwnerDeletion": true,
         })
     });
     object["metadata"]["ownerReferences"] = references.collect();

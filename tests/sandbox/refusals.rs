@@ -12,7 +12,7 @@ async fn every_refusal_is_a_status() {
         ("GET", "/apis/batch/v1/namespaces/default/jobs/gone", 404, "NotFound"),
         ("GET", "/apis/batch/v1/namespaces/default/pumpkins", 404, "NotFound"),
         ("GET", "/apis/batch/v1/namespaces/default/jobs/a/scale", 404, "NotFound"),
-        ("GET", "/nowhere", 404, "NotFound"),
+        ("GET", "/apis/batch/v7/pumpkins", 404, "NotFound"),
         ("POST", "/apis/batch/v1/namespaces/default/jobs/a", 405, "MethodNotAllowed"),
         ("POST", "/apis/batch/v1/jobs", 405, "MethodNotAllowed"),
         ("PUT", "/apis/batch/v1/namespaces/default/jobs", 405, "MethodNotAllowed"),
@@ -21,7 +21,7 @@ async fn every_refusal_is_a_status() {
         ("GET", "/apis/batch/v1/jobs?resourceVersion=x", 400, "BadRequest"),
         ("GET", "/apis/batch/v1/jobs?labelSelector=a%20b", 400, "BadRequest"),
         ("GET", "/apis/batch/v1/jobs?watch=1&sendInitialEvents=true", 422, "Invalid"),
-        ("POST", "/apis/batch/v1/namespaces/default/jobs?fieldValidation=Maybe", 400, "BadRequest"),
+        ("POST", "/apis/batch/v1/namespaces/default/jobs?fieldValidation=Maybe", 422, "Invalid"),
     ];
     for (method, path, code, reason) in cases {
         let reply = try_send(&sandbox, request(method, path, "application/json", "{}")).await.unwrap();
@@ -30,6 +30,8 @@ async fn every_refusal_is_a_status() {
         assert_eq!(reply.body["code"], code);
         assert_eq!(reply.headers["content-type"], "application/json");
     }
+    let nowhere = get(&sandbox, "/nowhere").await;
+    assert_eq!((nowhere.code, nowhere.body), (404, "404 page not found\n".into()), "outside of every group it is text");
 }
 
 #[tokio::test(start_paused = true)]

@@ -63,7 +63,7 @@ async fn a_stale_put_conflicts_in_the_words_of_the_real_server() {
     let patch = json!({ "metadata": { "resourceVersion": created.text("/metadata/resourceVersion") } });
     assert_eq!(merge(&sandbox, &path, &patch).await.code, 409, "a patch may say which version it means");
     let other = json!({ "metadata": { "uid": "another" } });
-    assert_eq!(merge(&sandbox, &path, &other).await.code, 409, "or which object");
+    assert_eq!(merge(&sandbox, &path, &other).await.code, 422, "but cannot make it another object");
 }
 
 #[tokio::test(start_paused = true)]
@@ -207,7 +207,9 @@ async fn events_of_one_api_are_events_of_the_other() {
     assert_eq!((seen.text("/note"), seen.text("/regarding/name")), ("Created job a-1", "a"));
     assert_eq!(seen.text("/apiVersion"), "events.k8s.io/v1");
     assert_eq!(seen.text("/deprecatedSource/component"), "cronjob-controller");
-    merge(&sandbox, path, &json!({ "deprecatedCount": 2 })).await;
+    let fixed = merge(&sandbox, path, &json!({ "deprecatedCount": 2 })).await;
+    assert_eq!((fixed.code, fixed.text("/details/causes/0/field")), (422, "count"), "what that API does not change");
+    merge(&sandbox, "/api/v1/namespaces/default/events/a.1", &json!({ "count": 2 })).await;
     let fields = "involvedObject.name=a,involvedObject.kind=CronJob,reason=SuccessfulCreate";
     let list = get(&sandbox, &format!("/api/v1/namespaces/default/events?fieldSelector={fields}")).await;
     assert_eq!(list.body["items"][0]["count"], 2, "{}", list.body);

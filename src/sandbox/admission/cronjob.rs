@@ -15,7 +15,9 @@ pub(super) fn default(object: &mut Value) {
     set_default(spec, "successfulJobsHistoryLimit", 3);
     set_default(spec, "failedJobsHistoryLimit", 1);
     // Of the Job template only the parts below the Job's own fields get defaults.
-    if let Some(job) = child(spec, "jobTemplate").and_then(|template| child(template, "spec")) {
+    let Some(template) = child(spec, "jobTemplate") else { return };
+    set_default(template, "metadata", serde_json::Map::new());
+    if let Some(job) = child(template, "spec") {
         job::default_policies(job);
         if let Some(template) = child(job, "template") {
             pod::default_template(template);
@@ -83,7 +85,9 @@ fn validate_time_zone(value: &Value, causes: &mut Causes) {
         let why = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
         causes.invalid(field, value, why);
     }
-    if let Err(error) = Zone::load(name, Zone::UTC) {
+    if time_zone::is_folder(name) {
+        causes.invalid(field, value, "is a directory");
+    } else if let Err(error) = Zone::load(name, Zone::UTC) {
         causes.invalid(field, value, &error.to_string());
     }
 }

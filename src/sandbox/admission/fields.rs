@@ -9,7 +9,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::Invalid;
 use super::volcano_schema;
 use crate::sandbox::resources::Resource;
 
@@ -37,28 +36,54 @@ impl FieldValidation {
     }
 }
 
-/// Drops fields that the kind does not have, and `null`s of built-in kinds. Returns the warnings.
+/// An object that cannot be read as one of its kind.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Undecodable(pub String);
+
+/// Drops fields that the kind does not have, and what built-in kinds leave out when it is empty. `duplicates` are paths of
+/// fields that the text of the object had twice. Returns the warnings.
 ///
 /// # Errors
-/// 400, if a field has the wrong type, or with [`FieldValidation::Strict`] if one is unknown.
+/// If a field has the wrong type, or with [`FieldValidation::Strict`] if one is unknown or stands twice.
 pub fn decode(
     resource: &'static Resource,
     validation: FieldValidation,
+    duplicates: &[String],
     object: &mut Value,
-) -> Result<Vec<String>, Invalid> {
-    let refuse = |why: &str| {
-        let (kind, version) = (resource.kind, resource.version);
-        Invalid::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
-    };
-    let unknown = unknown_fields(resource, object).map_err(|error| refuse(&error.to_string()))?;
-    let messages = unknown.iter().map(|field| format!("unknown field {field:?}")).collect::<Vec<_>>();
+) -> Result<Vec<String>, Undecodable> {
+    let unknown = unknown_fields(resource, object).map_err(|error| Undecodable(error.to_string()))?;
+    check_micro_times(resource, object)?;
+    let twice = duplicates.iter().map(|field| format!("duplicate field {field:?}"));
+    let messages = twice.chain(unknown.iter().map(|field| format!("unknown field {field:?}"))).collect::<Vec<_>>();
     match validation {
         FieldValidation::Strict if !messages.is_empty() => {
-            Err(refuse(&format!("strict decoding error: {}", messages.join(", "))))
+            Err(Undecodable(format!("strict decoding error: {}", messages.join(", "))))
         }
         FieldValidation::Warn => Ok(messages),
         FieldValidation::Strict | FieldValidation::Ignore => Ok(Vec::new()),
     }
+}
+
+/// Times with microseconds have exactly six digits of them.
+fn check_micro_times(resource: &Resource, object: &Value) -> Result<(), Undecodable> {
+    let places: &[&str] = match resource.plural {
+        "leases" => &["/spec/acquireTime", "/spec/renewTime"],
+        "events" => &["/eventTime", "/series/lastObservedTime"],
+        _ => &[],
+    };
+    for text in places.iter().filter_map(|place| object.pointer(place)?.as_str()) {
+        let fraction = text.get(19..).unwrap_or_default();
+        let digits = fraction.strip_prefix('.').and_then(|rest| rest.get(..6));
+        if !digits.is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit()))
+            || fraction.as_bytes().get(7).is_some_and(u8::is_ascii_digit)
+        {
+            let layout = "2006-01-02T15:04:05.000000Z07:00";
+            let why = format!("cannot parse \"{fraction}\" as \".000000\"");
+            return Err(Undecodable(format!("parsing time \"{text}\" as \"{layout}\": {why}")));
+        }
+    }
+    Ok(())
 }
 
 /// Removes what the kind does not have and returns the paths of it.
@@ -112,7 +137,7 @@ fn prune(value: &mut Value, known: &Value, path: &str, unknown: &mut Vec<String>
                     if known.is_object() || known.is_array() {
                         prune(value, known, &join(path, name), unknown);
                     }
-                    !value.is_null()
+                    !is_left_out(name, value)
                 }
                 None if value.is_null() => false,
                 None => {
@@ -127,6 +152,31 @@ fn prune(value: &mut Value, known: &Value, path: &str, unknown: &mut Vec<String>
             }
         }
         _ => {}
+    }
+}
+
+/// Maps that are left out when they are empty; structures such as `emptyDir` are not.
+const MAPS: [&str; 10] = [
+    "labels",
+    "annotations",
+    "nodeSelector",
+    "matchLabels",
+    "data",
+    "binaryData",
+    "limits",
+    "requests",
+    "hard",
+    "used",
+];
+
+/// Whether the real server leaves such a value out: nothing, an empty list, an empty map.
+fn is_left_out(name: &str, value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        // A Pod's containers are refused instead.
+        Value::Array(items) => items.is_empty() && name != "containers",
+        Value::Object(fields) => fields.is_empty() && MAPS.contains(&name),
+        _ => false,
     }
 }
 

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::sandbox::resources::Resource;
+use crate::sandbox::status::join_once;
 use crate::schedule::quote;
 
 /// Why a write is refused. `Display` is the `message` of the `Status`.
@@ -58,6 +59,21 @@ impl Causes {
         self.push("FieldValueInvalid", field, join(&format!("Invalid value: {}", go_value(value)), detail));
     }
 
+    /// A value that breaks a rule, in the server's own spelling of the value.
+    pub(super) fn invalid_text(&mut self, field: impl Into<String>, value: &str, detail: &str) {
+        self.push("FieldValueInvalid", field, join(&format!("Invalid value: {value}"), detail));
+    }
+
+    /// A rule that no single value breaks.
+    pub(super) fn broken(&mut self, field: impl Into<String>, detail: &str) {
+        self.push("FieldValueInvalid", field, join("Invalid value", detail));
+    }
+
+    /// A change that is not allowed.
+    pub(super) fn forbidden(&mut self, field: impl Into<String>, detail: &str) {
+        self.push("FieldValueForbidden", field, join("Forbidden", detail));
+    }
+
     /// A value that is none of the allowed ones.
     pub(super) fn unsupported(&mut self, field: impl Into<String>, value: &Value, allowed: &[&str]) {
         let allowed: Vec<String> = allowed.iter().map(|name| quote(name)).collect();
@@ -97,17 +113,9 @@ impl Causes {
         if causes.is_empty() {
             return Ok(());
         }
-        let mut texts: Vec<String> = Vec::new();
-        for cause in &causes {
-            let text = format!("{}: {}", cause.field, cause.message);
-            if !texts.contains(&text) {
-                texts.push(text);
-            }
-        }
-        let joined = if let [only] = texts.as_slice() { only.clone() } else { format!("[{}]", texts.join(", ")) };
-        let group = if resource.group.is_empty() { String::new() } else { format!(".{}", resource.group) };
+        let joined = join_once(causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)));
         let name = super::text(object, &["metadata", "name"]);
-        let message = format!("{}{group} {} is invalid: {joined}", resource.kind, quote(name));
+        let message = format!("{} {} is invalid: {joined}", resource.qualified_kind(), quote(name));
         Err(Invalid { code: 422, reason: "Invalid", message, causes })
     }
 }

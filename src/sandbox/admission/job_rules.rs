@@ -25,19 +25,24 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, causes: &mut Causes)
     if at(spec, &["manualSelector"]) != &Value::Bool(true) {
         validate_generated(object, old, causes);
     }
-    validate_spec(spec, "spec", causes);
-    validate_selector(spec, causes);
-    if old.is_none() {
-        validate_pod_names(object, causes);
-    }
-    if let Some(old) = old {
-        validate_change(spec, old, causes);
+    validate_whole(spec, causes);
+    match old {
+        None => validate_pod_names(object, causes),
+        Some(old) => {
+            // The real server asks for the whole spec once more when it looks at the change.
+            validate_whole(spec, causes);
+            validate_change(spec, old, causes);
+        }
     }
 }
 
-/// The rules for `spec.jobTemplate` of a CronJob; `field` is its path.
+fn validate_whole(spec: &Value, causes: &mut Causes) {
+    validate_spec(spec, "spec", causes);
+    validate_selector(spec, causes);
+}
+
+/// The rules for `spec.jobTemplate` of a CronJob; `field` is its path. Its metadata is not looked at.
 pub(super) fn validate_template(template: &Value, field: &str, causes: &mut Causes) {
-    metadata::validate_labels(at(template, &["metadata"]), &format!("{field}.metadata"), causes);
     let spec = at(template, &["spec"]);
     let field = format!("{field}.spec");
     validate_spec(spec, &field, causes);
@@ -64,14 +69,18 @@ fn validate_generated(object: &Value, old: Option<&Value>, causes: &mut Causes) 
                 let field = format!("spec.template.metadata.labels[{name}]");
                 match found {
                     Value::Null => causes.required(field, &format!("must be '{expected}'")),
-                    found => causes.invalid(field, &found, &format!("must be '{expected}'")),
+                    _ => {
+                        let labels = at(object, &["spec", "template", "metadata", "labels"]);
+                        causes.invalid(field, labels, &format!("must be '{expected}'"));
+                    }
                 }
             }
         }
     }
     let selector = at(object, &["spec", "selector"]);
     let wanted = if prefixed { UID_LABELS[0] } else { UID_LABELS[1] };
-    if text(selector, &["matchLabels", wanted]) != text(object, &["metadata", "uid"]) {
+    let generated = serde_json::json!({ "matchLabels": { wanted: at(object, &["metadata", "uid"]) } });
+    if selector != &generated {
         causes.invalid("spec.selector", selector, "`selector` not auto-generated");
     }
 }
@@ -81,6 +90,11 @@ fn validate_spec(spec: &Value, field: &str, causes: &mut Causes) {
         causes.non_negative(format!("{field}.{count}"), at(spec, &[count]));
     }
     validate_mode(spec, field, causes);
+    let manager = at(spec, &["managedBy"]);
+    if manager.as_str().is_some_and(|manager| !manager.contains('/')) {
+        let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+        causes.invalid(format!("{field}.managedBy"), manager, why);
+    }
     let policies: &[&str] =
         if at(spec, &["podFailurePolicy"]).is_null() { &["Failed", "TerminatingOrFailed"] } else { &["Failed"] };
     let policy = at(spec, &["podReplacementPolicy"]);
@@ -96,7 +110,8 @@ fn validate_spec(spec: &Value, field: &str, causes: &mut Causes) {
             causes.invalid(field, restart, "only \"Never\" is supported when podFailurePolicy is specified");
         }
         "OnFailure" | "Never" => {}
-        _ => causes.required(field, "valid values: \"OnFailure\", \"Never\""),
+        "" | "Always" => causes.required(field, "valid values: \"OnFailure\", \"Never\""),
+        _ => causes.unsupported(field, restart, &["OnFailure", "Never"]),
     }
 }
 
@@ -116,7 +131,7 @@ fn validate_mode(spec: &Value, field: &str, causes: &mut Causes) {
             return;
         }
         None | Some("NonIndexed") => {}
-        Some(_) => causes.unsupported(format!("{field}.completionMode"), mode, &["Indexed", "NonIndexed"]),
+        Some(_) => causes.unsupported(format!("{field}.completionMode"), mode, &["NonIndexed", "Indexed"]),
     }
     for needs in ["backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"] {
         let value = at(spec, &[needs]);
@@ -130,12 +145,13 @@ fn validate_selector(spec: &Value, causes: &mut Causes) {
     let selector = at(spec, &["selector"]);
     if selector.is_null() {
         causes.required("spec.selector", "");
-        return;
     }
     let labels = at(spec, &["template", "metadata", "labels"]);
-    let matches = at(selector, &["matchLabels"])
-        .as_object()
-        .is_none_or(|wanted| wanted.iter().all(|(name, value)| labels.get(name) == Some(value)));
+    // No selector at all selects nothing, an empty one everything.
+    let matches = !selector.is_null()
+        && at(selector, &["matchLabels"])
+            .as_object()
+            .is_none_or(|wanted| wanted.iter().all(|(name, value)| labels.get(name) == Some(value)));
     if !matches {
         causes.invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`");
     }
@@ -149,8 +165,8 @@ fn validate_pod_names(object: &Value, causes: &mut Causes) {
         return;
     }
     let last = format!("{}-{}", name.as_str().unwrap_or_default(), completions - 1);
-    if let Some(why) = metadata::dns_label(&last).first() {
-        let why = format!("will not able to create pod with invalid DNS label: {last}: {why}");
+    if !metadata::dns_label(&last).is_empty() {
+        let why = format!("will not able to create pod with invalid DNS label: {last}");
         causes.invalid("metadata.name", name, &why);
     }
 }
@@ -167,8 +183,11 @@ fn validate_change(spec: &Value, old: &Value, causes: &mut Causes) {
         immutable("selector", at(spec, &["selector"]));
     }
     let template = at(spec, &["template"]);
-    let allowed = if may_change_template(old) { with_mutable_parts(old_spec, template) } else { Value::Null };
-    if template != at(old_spec, &["template"]) && template != &allowed {
+    if may_change_template(old) {
+        if template != &with_mutable_parts(old_spec, template) {
+            immutable("template.spec", at(template, &["spec"]));
+        }
+    } else if template != at(old_spec, &["template"]) {
         immutable("template", template);
     }
     for field in IMMUTABLE.iter().filter(|field| at(spec, &[field]) != at(old_spec, &[field])) {

@@ -1,4 +1,4 @@
-//! The rules for `metadata` that hold for every kind, and the one rule of Events that a controller can break.
+//! The rules for `metadata` that hold for every kind.
 
 use serde_json::Value;
 
@@ -13,9 +13,18 @@ const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alpha
 const NAME_PART: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// Name, labels, annotations, and what of them never changes.
+/// Finalizers that need no domain before them.
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+
+/// Name, labels, annotations, owners, finalizers, and what of them never changes.
 pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>, causes: &mut Causes) {
-    let name = at(object, &["metadata", "name"]);
+    if let Some(old) = old {
+        // The real server asks twice: once for every kind, once for this one.
+        immutable(object, old, causes);
+        immutable(object, old, causes);
+    }
+    let metadata = at(object, &["metadata"]);
+    let name = at(metadata, &["name"]);
     match name.as_str().unwrap_or_default() {
         "" => causes.required("metadata.name", "name or generateName is required"),
         // Namespaces are DNS labels; every other kind served here is named by a DNS subdomain.
@@ -24,9 +33,9 @@ pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>,
         }
         text => dns_subdomain(text).iter().for_each(|why| causes.invalid("metadata.name", name, why)),
     }
-    validate_labels(at(object, &["metadata"]), "metadata", causes);
+    validate_labels(metadata, "metadata.labels", causes);
     let mut size = 0;
-    for (key, value) in entries(at(object, &["metadata"]), "annotations") {
+    for (key, value) in entries(metadata, "annotations") {
         size += key.len() + value.as_str().unwrap_or_default().len();
         // Upstream lets annotation keys be upper case by testing the lower-cased key.
         qualified_name(&key.to_lowercase())
@@ -36,18 +45,77 @@ pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>,
     if size > MAX_ANNOTATIONS {
         causes.too_long("metadata.annotations", MAX_ANNOTATIONS);
     }
-    if let Some(old) = old {
-        immutable(object, old, causes);
+    validate_owners(at(metadata, &["ownerReferences"]), causes);
+    validate_finalizers(resource, at(metadata, &["finalizers"]), causes);
+}
+
+/// Each owner is named in full, none is an Event, and at most one is the controller.
+fn validate_owners(references: &Value, causes: &mut Causes) {
+    let field = "metadata.ownerReferences";
+    let mut controller: Option<&Value> = None;
+    for reference in references.as_array().into_iter().flatten() {
+        let version = at(reference, &["apiVersion"]).as_str().unwrap_or_default();
+        if version.is_empty() || version.split('/').count() > 2 || version.ends_with('/') {
+            causes.invalid(format!("{field}.apiVersion"), &version.into(), "version must not be empty");
+        }
+        for name in ["kind", "name", "uid"] {
+            if text(reference, &[name]).is_empty() {
+                causes.invalid(format!("{field}.{name}"), &"".into(), "must not be empty");
+            }
+        }
+        if (version, text(reference, &["kind"])) == ("v1", "Event") {
+            causes.invalid_text(field, &reference_text(reference), "/v1, Kind=Event is disallowed from being an owner");
+        }
+        if at(reference, &["controller"]) != &Value::Bool(true) {
+            continue;
+        }
+        if let Some(first) = controller {
+            let called = |reference| format!("{}/{}", text(reference, &["kind"]), text(reference, &["name"]));
+            let why = format!(
+                "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
+                called(first),
+                called(reference)
+            );
+            let all: Vec<String> = references.as_array().into_iter().flatten().map(reference_text).collect();
+            causes.invalid_text(field, &format!("[{}]", all.join(",")), &why);
+        }
+        controller = Some(reference);
     }
 }
 
-/// Keys and values of the labels of a `metadata` that stands at `field`.
+/// An owner reference as the server prints it: in the order of its fields there.
+fn reference_text(reference: &Value) -> String {
+    let mut members = Vec::new();
+    for name in ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"] {
+        let value = at(reference, &[name]);
+        if !value.is_null() {
+            members.push(format!("\"{name}\":{value}"));
+        }
+    }
+    format!("{{{}}}", members.join(","))
+}
+
+fn validate_finalizers(resource: &Resource, finalizers: &Value, causes: &mut Causes) {
+    let all = || finalizers.as_array().into_iter().flatten();
+    for finalizer in all() {
+        let text = finalizer.as_str().unwrap_or_default();
+        qualified_name(text).iter().for_each(|why| causes.invalid("metadata.finalizers", finalizer, why));
+    }
+    for (index, finalizer) in all().enumerate().filter(|_| !resource.custom) {
+        let text = finalizer.as_str().unwrap_or_default();
+        if !text.contains('/') && !STANDARD_FINALIZERS.contains(&text) {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            causes.invalid(format!("metadata.finalizers[{index}]"), finalizer, why);
+        }
+    }
+}
+
+/// Keys and values of the labels in `metadata`; `field` is how the labels are called.
 pub(super) fn validate_labels(metadata: &Value, field: &str, causes: &mut Causes) {
-    let field = format!("{field}.labels");
     for (key, value) in entries(metadata, "labels") {
-        qualified_name(key).iter().for_each(|why| causes.invalid(&field, &Value::from(key), why));
+        qualified_name(key).iter().for_each(|why| causes.invalid(field, &Value::from(key), why));
         let text = value.as_str().unwrap_or_default();
-        label_value(text).iter().for_each(|why| causes.invalid(&field, value, why));
+        label_value(text).iter().for_each(|why| causes.invalid(field, value, why));
     }
 }
 
@@ -57,25 +125,6 @@ fn immutable(object: &Value, old: &Value, causes: &mut Causes) {
         let (new, old) = (at(object, &["metadata", field]), at(old, &["metadata", field]));
         if !new.is_null() && new != "" && new != old {
             causes.invalid(format!("metadata.{field}"), new, "field is immutable");
-        }
-    }
-}
-
-/// An Event lives in the namespace of the object it is about (core: `involvedObject`, events.k8s.io: `regarding`).
-pub(super) fn validate_event(object: &Value, causes: &mut Causes) {
-    let namespace = text(object, &["metadata", "namespace"]);
-    for field in ["involvedObject", "regarding"] {
-        if at(object, &[field]).is_null() {
-            continue;
-        }
-        let about = at(object, &[field, "namespace"]);
-        let expected = match about.as_str().unwrap_or_default() {
-            "" => "default",
-            about => about,
-        };
-        if namespace != expected {
-            let about = Value::from(about.as_str().unwrap_or_default());
-            causes.invalid("involvedObject.namespace", &about, "does not match event.namespace");
         }
     }
 }
@@ -109,10 +158,11 @@ fn lower_label(text: &str) -> bool {
 pub(super) fn dns_label(text: &str) -> Vec<String> {
     let mut why = Vec::new();
     if text.len() > 63 {
-        why.push("must be no more than 63 bytes".to_owned());
+        why.push("must be no more than 63 characters".to_owned());
     }
     if !lower_label(text) {
-        why.push(LABEL.to_owned());
+        let only_dots = text.split('.').all(lower_label);
+        why.push(if only_dots { "must not contain dots".to_owned() } else { LABEL.to_owned() });
     }
     why
 }
@@ -121,7 +171,7 @@ pub(super) fn dns_label(text: &str) -> Vec<String> {
 pub(super) fn dns_subdomain(text: &str) -> Vec<String> {
     let mut why = Vec::new();
     if text.len() > 253 {
-        why.push("must be no more than 253 bytes".to_owned());
+        why.push("must be no more than 253 characters".to_owned());
     }
     if !text.split('.').all(lower_label) {
         why.push(SUBDOMAIN.to_owned());
@@ -130,14 +180,14 @@ pub(super) fn dns_subdomain(text: &str) -> Vec<String> {
 }
 
 /// What keeps `text` from being a label or annotation key (`[prefix/]name`); empty if nothing.
-pub(super) fn qualified_name(text: &str) -> Vec<String> {
+pub(in crate::sandbox) fn qualified_name(text: &str) -> Vec<String> {
     let mut why = Vec::new();
     let name = match text.split_once('/') {
         None => text,
         Some((_, name)) if name.contains('/') => {
             let rule = NAME_PART.trim_start_matches("name part ");
             return vec![format!(
-                "a qualified name {rule} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+                "a valid label key {rule} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
             )];
         }
         Some(("", name)) => {
@@ -161,7 +211,7 @@ pub(super) fn qualified_name(text: &str) -> Vec<String> {
 }
 
 /// What keeps `text` from being a label value; empty if nothing.
-fn label_value(text: &str) -> Vec<String> {
+pub(in crate::sandbox) fn label_value(text: &str) -> Vec<String> {
     let mut why = Vec::new();
     if text.len() > 63 {
         why.push("must be no more than 63 bytes".to_owned());

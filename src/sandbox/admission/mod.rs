@@ -7,12 +7,16 @@
 //! - Messages are those of a real API server of Kubernetes 1.36 and of Volcano's webhook, since users read them in kubectl.
 
 mod cronjob;
+mod duplicates;
+mod event;
 mod fields;
 mod invalid;
 mod job;
 mod job_rules;
+mod job_status;
 mod metadata;
 mod pod;
+mod rest;
 mod schema;
 mod time_zone;
 mod volcano;
@@ -23,10 +27,12 @@ mod tests;
 
 use serde_json::Value;
 
-pub use fields::{FieldValidation, decode};
+pub use duplicates::duplicate_fields;
+pub use fields::{FieldValidation, Undecodable, decode};
 pub use invalid::{Cause, Causes, Invalid};
+pub(super) use metadata::{label_value, qualified_name};
 
-use super::resources::Resource;
+use super::resources::{Resource, stored_as};
 
 /// What is about to happen to the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +48,7 @@ pub enum Operation {
 /// Fills in the defaults of `object` and validates it. Returns the warnings for the `Warning` header.
 ///
 /// The caller has set `metadata.namespace`, `metadata.name` (also from `generateName`) and, on create, `metadata.uid` (the
-/// generated labels of a Job carry it). `old` is the stored object; it is there except on create.
+/// generated labels of a Job carry it). An Event comes in its stored form, under the resource of the request. `old` is the stored object; it is there except on create.
 ///
 /// # Errors
 /// [`Invalid`], ready to be sent as a `Status`.
@@ -70,8 +76,32 @@ pub fn admit(
             job_rules::validate(object, old, &mut causes);
             job::warn(object, old, &mut warnings);
         }
-        ("", "pods", Operation::Create) => pod::default_pod(object),
-        ("", "events", _) | ("events.k8s.io", "events", _) => metadata::validate_event(object, &mut causes),
+        ("batch", "jobs", Operation::UpdateStatus) => {
+            job::default_labels(object);
+            pod::default_conditions(object);
+            job_status::default(object);
+            job_status::validate(object, old, &mut causes);
+        }
+        ("", "pods", Operation::Create) => {
+            pod::default_pod(object);
+            pod::validate_spec(at(object, &["spec"]), "spec", &mut causes);
+        }
+        ("", "pods", Operation::Update) => pod::validate_change(object, old, &mut causes),
+        ("", "pods", Operation::UpdateStatus) => pod::default_status(object),
+        ("", "configmaps", _) => rest::validate_config_map(object, old, &mut causes),
+        ("", "resourcequotas", _) => rest::validate_quota(object, &mut causes),
+        ("coordination.k8s.io", "leases", _) => {
+            set_default(object, "spec", serde_json::Map::new());
+            rest::validate_lease(object, &mut causes);
+        }
+        ("", "events", _) => {
+            event::default(object);
+            event::validate(object, &mut causes);
+        }
+        ("events.k8s.io", "events", _) => {
+            event::default(object);
+            event::validate_new(object, old, &mut causes);
+        }
         ("batch.volcano.sh", _, _) => {
             // The schema also covers the status, and `/status` writes go through it too; the webhook does not see them.
             volcano::default_and_validate(resource, object, &mut causes);
@@ -83,7 +113,7 @@ pub fn admit(
         }
         _ => {}
     }
-    causes.refuse(resource, object)?;
+    causes.refuse(stored_as(resource), object)?;
     Ok(warnings)
 }
 
@@ -101,7 +131,8 @@ fn text<'a>(object: &'a Value, path: &[&str]) -> &'a str {
 fn set_default(object: &mut Value, key: &str, value: impl Into<Value>) {
     if let Some(fields) = object.as_object_mut() {
         let slot = fields.entry(key).or_insert(Value::Null);
-        if slot.is_null() {
+        // An empty text is how the built-in kinds' types say that there is none.
+        if slot.is_null() || slot == "" {
             *slot = value.into();
         }
     }

@@ -9,22 +9,138 @@ use super::{Causes, at, child, metadata, set_default, text};
 const CONTAINER_LISTS: [&str; 2] = ["containers", "initContainers"];
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 
-/// Defaults of a whole Pod.
+/// Keys of the tolerations that every Pod gets: its node may be away for five minutes.
+const TOLERATED: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+
+/// Defaults of a whole Pod, and what admission adds.
 pub(super) fn default_pod(pod: &mut Value) {
-    if let Some(spec) = child(pod, "spec") {
-        default_spec(spec);
-        set_default(spec, "enableServiceLinks", true);
-        set_default(spec, "serviceAccountName", "default");
-        set_default(spec, "serviceAccount", "default");
-    }
+    let Some(spec) = child(pod, "spec") else { return };
+    default_spec(spec);
+    set_default(spec, "enableServiceLinks", true);
+    set_default(spec, "serviceAccountName", "default");
+    let account = text(spec, &["serviceAccountName"]).to_owned();
+    set_default(spec, "serviceAccount", account);
+    set_default(spec, "priority", 0);
+    set_default(spec, "preemptionPolicy", "PreemptLowerPriority");
+    default_requests(spec);
+    tolerate(spec);
+    let quality = quality(spec);
     if let Some(status) = child(pod, "status") {
         set_default(status, "phase", "Pending");
-        set_default(status, "qosClass", "BestEffort");
+        status["qosClass"] = quality.into();
     }
 }
 
-/// Defaults of a template's `spec`; its metadata has none.
+/// A limit without a request is the request.
+fn default_requests(spec: &mut Value) {
+    for list in CONTAINER_LISTS {
+        for container in items_mut(spec, list) {
+            let limits = at(container, &["resources", "limits"]).clone();
+            let Some(resources) = container.get_mut("resources") else { continue };
+            for (name, limit) in limits.as_object().into_iter().flatten() {
+                if let Some(requests) = child(resources, "requests") {
+                    set_default(requests, name, limit.clone());
+                }
+            }
+        }
+    }
+}
+
+fn tolerate(spec: &mut Value) {
+    set_default(spec, "tolerations", Vec::<Value>::new());
+    let Some(tolerations) = spec.get_mut("tolerations").and_then(Value::as_array_mut) else { return };
+    for key in TOLERATED {
+        let known = tolerations.iter().any(|toleration| {
+            [key, ""].contains(&text(toleration, &["key"]))
+                && ["NoExecute", ""].contains(&text(toleration, &["effect"]))
+        });
+        if !known {
+            tolerations.push(json!({
+                "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300,
+            }));
+        }
+    }
+}
+
+/// The class of a Pod by what its containers ask for.
+fn quality(spec: &Value) -> &'static str {
+    let containers = || CONTAINER_LISTS.iter().flat_map(|list| items(spec, list));
+    let asked = |container: &Value, part: &str, name: &str| at(container, &["resources", part, name]).clone();
+    let nothing = containers().all(|container| {
+        ["limits", "requests"]
+            .iter()
+            .all(|part| ["cpu", "memory"].iter().all(|name| asked(container, part, name).is_null()))
+    });
+    let everything = containers().all(|container| {
+        ["cpu", "memory"].iter().all(|name| {
+            let limit = asked(container, "limits", name);
+            !limit.is_null() && limit == asked(container, "requests", name)
+        })
+    });
+    match (nothing, everything) {
+        (true, _) => "BestEffort",
+        (_, true) => "Guaranteed",
+        _ => "Burstable",
+    }
+}
+
+/// Conditions carry their two times even if nobody set them.
+pub(super) fn default_conditions(object: &mut Value) {
+    let conditions = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+        for time in ["lastProbeTime", "lastTransitionTime"] {
+            condition.entry(time).or_insert(Value::Null);
+        }
+        condition.entry("type").or_insert_with(|| "".into());
+    }
+}
+
+/// What a Pod's status has in any case.
+pub(super) fn default_status(pod: &mut Value) {
+    default_conditions(pod);
+    let Some(status) = pod.get_mut("status") else { return };
+    for list in ["containerStatuses", "initContainerStatuses"] {
+        for container in items_mut(status, list) {
+            set_default(container, "lastState", Map::new());
+            set_default(container, "state", Map::new());
+        }
+    }
+    let address = text(status, &["podIP"]).to_owned();
+    if !address.is_empty() {
+        set_default(status, "podIPs", json!([{ "ip": address }]));
+    }
+}
+
+/// Of a Pod's spec little changes once it is there.
+pub(super) fn validate_change(pod: &Value, old: Option<&Value>, causes: &mut Causes) {
+    let Some(old) = old else { return };
+    let mut allowed = at(old, &["spec"]).clone();
+    let new = at(pod, &["spec"]);
+    for list in CONTAINER_LISTS {
+        let images: Vec<Value> = items(new, list).iter().map(|container| at(container, &["image"]).clone()).collect();
+        for (container, image) in items_mut(&mut allowed, list).zip(images) {
+            container["image"] = image;
+        }
+    }
+    for field in ["activeDeadlineSeconds", "tolerations"] {
+        match new.get(field) {
+            Some(value) => allowed[field] = value.clone(),
+            None => drop(allowed.as_object_mut().and_then(|fields| fields.remove(field))),
+        }
+    }
+    if &allowed != new {
+        causes.forbidden(
+            "spec",
+            "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,\
+             `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
+             `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
+        );
+    }
+}
+
+/// Defaults of a template's `spec`; its metadata has none, but is there.
 pub(super) fn default_template(template: &mut Value) {
+    set_default(template, "metadata", Map::new());
     if let Some(spec) = child(template, "spec") {
         default_spec(spec);
     }
@@ -66,6 +182,9 @@ fn default_container(container: &mut Value) {
             set_default(probe, "periodSeconds", 10);
             set_default(probe, "successThreshold", 1);
             set_default(probe, "timeoutSeconds", 1);
+            if let Some(request) = probe.get_mut("httpGet") {
+                set_default(request, "scheme", "HTTP");
+            }
         }
     }
 }
@@ -92,12 +211,14 @@ fn items_mut<'a>(object: &'a mut Value, list: &str) -> impl Iterator<Item = &'a 
 
 /// Notes what no Pod of this template could be created with. `field` is the template's own path.
 pub(super) fn validate_template(template: &Value, field: &str, causes: &mut Causes) {
-    let metadata = at(template, &["metadata"]);
-    metadata::validate_labels(metadata, &format!("{field}.metadata"), causes);
-    let spec = at(template, &["spec"]);
-    let field = format!("{field}.spec");
+    metadata::validate_labels(at(template, &["metadata"]), &format!("{field}.labels"), causes);
+    validate_spec(at(template, &["spec"]), &format!("{field}.spec"), causes);
+}
+
+/// The same for a Pod's spec, which stands at `field`.
+pub(super) fn validate_spec(spec: &Value, field: &str, causes: &mut Causes) {
     let volumes = names(spec, "volumes");
-    validate_volumes(spec, &field, causes);
+    validate_volumes(spec, field, causes);
     if at(spec, &["containers"]).as_array().is_none_or(Vec::is_empty) {
         causes.required(format!("{field}.containers"), "");
     }
@@ -116,7 +237,6 @@ pub(super) fn validate_template(template: &Value, field: &str, causes: &mut Caus
     if !["Always", "OnFailure", "Never"].contains(&policy.as_str().unwrap_or_default()) {
         causes.unsupported(format!("{field}.restartPolicy"), policy, &["Always", "OnFailure", "Never"]);
     }
-    causes.non_negative(format!("{field}.terminationGracePeriodSeconds"), at(spec, &["terminationGracePeriodSeconds"]));
 }
 
 fn validate_volumes(spec: &Value, field: &str, causes: &mut Causes) {
@@ -134,6 +254,14 @@ fn validate_container(container: &Value, field: &str, volumes: &BTreeSet<&str>, 
     validate_label(at(container, &["name"]), &format!("{field}.name"), causes);
     if text(container, &["image"]).is_empty() {
         causes.required(format!("{field}.image"), "");
+    }
+    for (index, port) in items(container, "ports").iter().enumerate() {
+        let field = format!("{field}.ports[{index}].containerPort");
+        match at(port, &["containerPort"]).as_i64() {
+            None | Some(0) => causes.required(field, ""),
+            Some(1..=65535) => {}
+            Some(_) => causes.invalid(field, at(port, &["containerPort"]), "must be between 1 and 65535, inclusive"),
+        }
     }
     for (index, variable) in items(container, "env").iter().enumerate() {
         if text(variable, &["name"]).is_empty() {

@@ -11,6 +11,12 @@ fn good_part(part: &str) -> bool {
     characters && (1..=14).contains(&part.len()) && part != "." && part != ".." && !part.starts_with('-')
 }
 
+/// Whether a zone database has zones below `name`: then the name is a folder, and the server says so.
+pub(super) fn is_folder(name: &str) -> bool {
+    let below = format!("{name}/");
+    chrono_tz::TZ_VARIANTS.iter().any(|zone| zone.name().starts_with(&below))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

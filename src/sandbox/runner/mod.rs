@@ -23,7 +23,8 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::call::{Call, Form, Options, Subresource, Verb};
+use super::call::{Call, Form, Subresource, Verb};
+use super::options::Options;
 use super::resources::{self, Resource};
 use super::shared::Shared;
 use super::store::{Change, Object};

@@ -6,13 +6,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::object::{Object, child_mut, metadata_mut};
-use super::{Answer, Store, meta};
+use super::{Answer, ListSource, Store, meta};
 use crate::model::WallTime;
 use crate::sandbox::call::Call;
+use crate::sandbox::options::unsupported_dry_run;
 use crate::sandbox::render::View;
 use crate::sandbox::resources::{RESOURCES, Resource, find, stored_as};
-use crate::sandbox::selector::Selector;
-use crate::sandbox::status::Refusal;
+use crate::sandbox::status::{Cause, Refusal};
 
 /// Finalizer of a deletion that leaves dependents behind without their owner.
 pub(super) const ORPHAN: &str = "orphan";
@@ -55,34 +55,45 @@ impl DeleteOptions {
         let mut options: Self = if call.body.is_empty() {
             Self::default()
         } else {
-            serde_json::from_slice(&call.body)
-                .map_err(|error| Refusal::bad_request(format!("error decoding delete options: {error}")))?
+            serde_json::from_slice(&call.body).map_err(|error| {
+                Refusal::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+            })?
         };
         if options.propagation_policy.is_none() && !call.options.propagation_policy.is_empty() {
             options.propagation_policy = Some(call.options.propagation_policy.clone());
         }
-        Ok(options)
+        let causes = options.broken();
+        if causes.is_empty() { Ok(options) } else { Err(Refusal::invalid_options("DeleteOptions", causes)) }
+    }
+
+    fn broken(&self) -> Vec<Cause> {
+        let mut causes = Vec::new();
+        if let (Some(policy), Some(_)) = (&self.propagation_policy, self.orphan_dependents) {
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            causes.push(Cause::of("propagationPolicy", &format!("Invalid value: \"{policy}\": {why}")));
+        }
+        if let Some(policy) = self.propagation_policy.as_deref()
+            && !matches!(policy, "Foreground" | "Background" | "Orphan")
+        {
+            let supported = "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"";
+            causes.push(Cause::of("propagationPolicy", &format!("Unsupported value: \"{policy}\": {supported}")));
+        }
+        causes.extend(unsupported_dry_run(&self.dry_run));
+        causes
     }
 
     fn is_dry_run(&self, call: &Call) -> bool {
-        call.options.dry_run || self.dry_run.iter().any(|part| part == "All")
+        call.options.is_dry_run() || self.dry_run.iter().any(|part| part == "All")
     }
 
     /// What was asked for; `None`: the default of the kind.
-    fn propagation(&self) -> Result<Option<Propagation>, Refusal> {
-        Ok(match (self.propagation_policy.as_deref(), self.orphan_dependents) {
-            (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
+    fn propagation(&self) -> Option<Propagation> {
+        match (self.propagation_policy.as_deref(), self.orphan_dependents) {
             (Some("Foreground"), _) => Some(Propagation::Foreground),
             (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
+            (Some(_), _) | (None, Some(false)) => Some(Propagation::Background),
             (None, None) => None,
-            (Some(other), _) => {
-                let supported = "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"";
-                let text = format!(
-                    "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"{other}\": {supported}"
-                );
-                return Err(Refusal::new(422, "Invalid", text));
-            }
-        })
+        }
     }
 
     fn check(&self, call: &Call, object: &Object) -> Result<(), Refusal> {
@@ -91,7 +102,7 @@ impl DeleteOptions {
                 "the {what} in the precondition ({asked}) does not match the {what} in record ({stored}). \
                  The object might have been {hint}"
             );
-            Err(Refusal::conflict(call.resource, &call.name, &why))
+            Err(Refusal::failed_precondition(call.resource, &call.name, &why))
         };
         match (&self.preconditions.uid, &self.preconditions.resource_version) {
             (Some(uid), _) if **uid != *object.uid => conflict("UID", uid, &object.uid, "deleted and then recreated"),
@@ -105,10 +116,11 @@ impl DeleteOptions {
 
 impl Store {
     pub(super) fn delete(&mut self, call: &Call, now: WallTime) -> Result<Answer, Refusal> {
-        let object = self.find(call)?;
         let options = DeleteOptions::parse(call)?;
+        let object = self.find(call)?;
         options.check(call, &object)?;
-        let asked = options.propagation()?;
+        check_not_protected(call)?;
+        let asked = options.propagation();
         let propagation = asked.unwrap_or_else(|| standing_propagation(&object, call.resource));
         let mut warnings = Vec::new();
         if asked.is_none() && propagation == Propagation::Orphan {
@@ -121,7 +133,11 @@ impl Store {
         };
         match marked {
             Some(marked) => self.answer(200, call, &marked, now, warnings),
-            None if returns_object(call.resource) => self.answer(200, call, &object, now, warnings),
+            None if returns_object(call.resource) => {
+                // Its last version, as of the deletion.
+                let gone = object.restamped(call.resource, self.revision.max(object.revision));
+                self.answer(200, call, if options.is_dry_run(call) { &object } else { &gone }, now, warnings)
+            }
             None => Ok(Answer { warnings, ..Answer::json(200, success(call, &object).to_string()) }),
         }
     }
@@ -129,15 +145,8 @@ impl Store {
     /// Deletes every selected object and answers them as a list.
     pub(super) fn delete_collection(&mut self, call: &Call, now: WallTime) -> Result<Answer, Refusal> {
         let options = DeleteOptions::parse(call)?;
-        let asked = options.propagation()?;
-        let selector = Selector::parse(call.resource, &call.options.label_selector, &call.options.field_selector)?;
-        let selected: Vec<Arc<Object>> = self
-            .collection(call.resource)
-            .into_iter()
-            .flat_map(|collection| collection.range(&call.namespace, None))
-            .filter(|object| selector.matches(object))
-            .cloned()
-            .collect();
+        let asked = options.propagation();
+        let (selected, metadata, _) = self.select(call, ListSource::Current)?;
         if !options.is_dry_run(call) {
             for object in &selected {
                 let propagation = asked.unwrap_or_else(|| standing_propagation(object, call.resource));
@@ -145,7 +154,6 @@ impl Store {
             }
         }
         let view = View::of(call, now);
-        let metadata = json!({ "resourceVersion": self.revision.to_string() });
         Ok(Answer::json(200, view.many(&selected, &metadata, self.revision)))
     }
 
@@ -172,11 +180,12 @@ impl Store {
         if !object.deleting {
             let metadata = metadata_mut(&mut value);
             metadata.insert("deletionTimestamp".to_owned(), meta::timestamp(now).into());
-            metadata.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
-            meta::bump_generation(&mut value);
             if resource.plural == "namespaces" {
                 child_mut(&mut value, "status").insert("phase".to_owned(), "Terminating".into());
+            } else {
+                metadata.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
             }
+            meta::bump_generation(&mut value);
         }
         if value == old {
             return Some(object.clone());
@@ -228,6 +237,15 @@ impl Store {
         self.settle(resource, namespace.key.clone(), &value);
         writes + 1
     }
+}
+
+/// The namespaces of every cluster stay.
+fn check_not_protected(call: &Call) -> Result<(), Refusal> {
+    let protected = ["default", "kube-public", "kube-system"].contains(&call.name.as_str());
+    if call.resource.plural == "namespaces" && protected {
+        return Err(Refusal::forbidden(call.resource, &call.name, "this namespace may not be deleted"));
+    }
+    Ok(())
 }
 
 /// The finalizer by which the collector recognises the policy; background needs none.

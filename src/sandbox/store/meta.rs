@@ -133,7 +133,10 @@ fn keep_identity(old: &Value, new: &mut Value) {
     let was = &old["metadata"];
     let metadata = metadata_mut(new);
     drop_fields(metadata, &DROPPED_FIELDS);
-    for field in SERVER_FIELDS.iter().chain(&["name", "namespace"]) {
+    // Another uid is for the validation to refuse.
+    let other_uid = metadata.get("uid").is_some_and(|uid| uid != "");
+    let kept = SERVER_FIELDS.iter().chain(&["name", "namespace"]).filter(|field| **field != "uid" || !other_uid);
+    for field in kept {
         match was.get(field) {
             Some(value) => metadata.insert((*field).to_owned(), value.clone()),
             None => metadata.remove(*field),

@@ -12,7 +12,7 @@ use super::collection::Collection;
 use super::object::{Object, key_of};
 use super::{Answer, Store};
 use crate::model::WallTime;
-use crate::sandbox::call::Call;
+use crate::sandbox::call::{Call, Form};
 use crate::sandbox::render::View;
 use crate::sandbox::selector::Selector;
 use crate::sandbox::status::Refusal;
@@ -47,7 +47,7 @@ struct Page {
 
 impl Store {
     pub(super) fn read(&self, call: &Call, now: WallTime) -> Result<Answer, Refusal> {
-        self.check_not_ahead(call)?;
+        self.check_not_ahead(revision_of(&call.options.resource_version).map_err(Refusal::internal)?)?;
         let object = self.find(call)?;
         self.answer(200, call, &object, now, Vec::new())
     }
@@ -62,6 +62,9 @@ impl Store {
         warnings: Vec<String>,
     ) -> Result<Answer, Refusal> {
         let view = View::of(call, now);
+        if call.form == Form::MetadataList {
+            return Err(Refusal::not_a_list(call.resource));
+        }
         Ok(Answer { warnings, ..Answer::json(code, view.one(object)) })
     }
 
@@ -71,6 +74,17 @@ impl Store {
     /// 400 for bad selectors and tokens, 410 for a token or an exact revision that the log no longer reaches, 504 for a
     /// revision that is not written yet.
     pub fn list(&self, call: &Call, source: &ListSource, now: WallTime) -> Result<Answer, Refusal> {
+        let (objects, metadata, revision) = self.select(call, *source)?;
+        let view = View::of(call, now);
+        Ok(Answer::json(200, view.many(&objects, &metadata, revision)))
+    }
+
+    /// The objects that a call on a collection means, the `metadata` of their list, and as of which revision.
+    pub(super) fn select(
+        &self,
+        call: &Call,
+        source: ListSource,
+    ) -> Result<(Vec<Arc<Object>>, serde_json::Value, u64), Refusal> {
         let options = &call.options;
         let selector = Selector::parse(call.resource, &options.label_selector, &options.field_selector)?;
         let collection = self.collection(call.resource).ok_or_else(Refusal::no_such_path)?;
@@ -78,7 +92,7 @@ impl Store {
             (!options.continue_token.is_empty()).then(|| Continue::decode(&options.continue_token)).transpose()?;
         let revision = match &token {
             Some(token) => token.rv,
-            None => self.list_revision(call, *source)?,
+            None => self.list_revision(call, source)?,
         };
         let page = page(collection, call, &selector, revision, token.as_ref())
             .map_err(|expired| Refusal::expired(revision, expired.trimmed))?;
@@ -90,12 +104,13 @@ impl Store {
                 metadata["remainingItemCount"] = left.into();
             }
         }
-        let view = View::of(call, now);
-        Ok(Answer::json(200, view.many(&page.objects, &metadata, revision)))
+        Ok((page.objects, metadata, revision))
     }
 
     fn list_revision(&self, call: &Call, source: ListSource) -> Result<u64, Refusal> {
-        let asked = self.check_not_ahead(call)?;
+        let asked = revision_of(&call.options.resource_version)
+            .map_err(|error| Refusal::bad_request(format!("invalid resource version: {error}")))?;
+        self.check_not_ahead(asked)?;
         Ok(match (source, call.options.resource_version_match.as_str()) {
             (_, "Exact") if asked > 0 => asked,
             (ListSource::At(revision), _) => revision.max(asked).min(self.revision),
@@ -103,10 +118,8 @@ impl Store {
         })
     }
 
-    /// The revision that a read asks for at least; 0 if none.
-    fn check_not_ahead(&self, call: &Call) -> Result<u64, Refusal> {
-        let asked = revision_of(&call.options.resource_version)?;
-        if asked > self.revision { Err(Refusal::ahead(asked, self.revision)) } else { Ok(asked) }
+    fn check_not_ahead(&self, asked: u64) -> Result<(), Refusal> {
+        if asked > self.revision { Err(Refusal::ahead(asked, self.revision)) } else { Ok(()) }
     }
 
     pub(super) fn read_pod_log(&self, call: &Call) -> Result<Answer, Refusal> {
@@ -125,16 +138,13 @@ impl Store {
 /// A `resourceVersion` of a request; empty counts as 0.
 ///
 /// # Errors
-/// 400 for anything that is not a number.
-pub fn revision_of(text: &str) -> Result<u64, Refusal> {
+/// The server's own text for anything that is not a number; the code that it comes with depends on the verb.
+pub fn revision_of(text: &str) -> Result<u64, String> {
     if text.is_empty() {
         return Ok(0);
     }
-    text.parse().map_err(|_| {
-        Refusal::bad_request(format!(
-            "resourceVersion: Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax"
-        ))
-    })
+    let why = format!("strconv.ParseUint: parsing \"{text}\": invalid syntax");
+    text.parse().map_err(|_| format!("resourceVersion: Invalid value: \"{text}\": {why}"))
 }
 
 fn page(
@@ -173,8 +183,9 @@ impl Continue {
     }
 
     fn decode(text: &str) -> Result<Self, Refusal> {
-        let bad = || Refusal::bad_request("continue key is not valid");
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| bad())?;
-        serde_json::from_slice(&bytes).map_err(|_| bad())
+        let bad =
+            |why: String| Refusal::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| bad(error.to_string()))?;
+        serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))
     }
 }

@@ -7,12 +7,12 @@ use serde_json::Value;
 use super::object::{Object, encode, key_of, metadata_mut};
 use super::{Answer, Moment, Store, meta};
 use crate::model::WallTime;
-use crate::sandbox::admission::{Operation, admit, decode};
-use crate::sandbox::call::{Call, Subresource};
+use crate::sandbox::admission::{Operation, Undecodable, admit, decode, duplicate_fields};
+use crate::sandbox::call::{Call, Subresource, Verb};
 use crate::sandbox::events;
 use crate::sandbox::patch;
 use crate::sandbox::resources::{Resource, stored_as};
-use crate::sandbox::status::Refusal;
+use crate::sandbox::status::{Cause, Refusal};
 
 /// How often a generated name that is taken is drawn again.
 const NAME_TRIES: usize = 8;
@@ -39,7 +39,7 @@ impl Store {
             return Err(Refusal::already_exists(call.resource, &name));
         }
         self.check_quota(call, &name)?;
-        let stored = if call.options.dry_run { None } else { self.put(resource, key.clone(), &object) };
+        let stored = if call.options.is_dry_run() { None } else { self.put(resource, key.clone(), &object) };
         let stored = stored.unwrap_or_else(|| Arc::new(unsaved(resource, key, None, &object)));
         self.answer(201, call, &stored, moment.now, warnings)
     }
@@ -58,8 +58,7 @@ impl Store {
         };
         let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         if (version.is_empty() || version == "0") && needs_version(call.resource) {
-            let why = "Invalid value: 0: must be specified for an update";
-            return Err(Refusal::invalid_field(call.resource, &call.name, "metadata.resourceVersion", why));
+            return Err(Refusal::version_required(call.resource, &call.name));
         }
         self.replace(call, &current, current.value(), object, moment.now)
     }
@@ -107,7 +106,7 @@ impl Store {
         if new == old {
             return self.answer(200, call, current, now, warnings);
         }
-        let stored = if call.options.dry_run { None } else { self.settle(resource, current.key.clone(), &new) };
+        let stored = if call.options.is_dry_run() { None } else { self.settle(resource, current.key.clone(), &new) };
         let stored =
             stored.unwrap_or_else(|| Arc::new(unsaved(resource, current.key.clone(), Some(current.revision), &new)));
         self.answer(200, call, &stored, now, warnings)
@@ -154,13 +153,16 @@ fn read_body(call: &Call) -> Result<Value, Refusal> {
     if !matches!(call.content_type.as_str(), "" | "application/json") {
         return Err(Refusal::unsupported_media_type(&["application/json"]));
     }
-    let mut object: Value = serde_json::from_slice(&call.body).map_err(|error| {
-        let (kind, version) = (call.resource.kind, call.resource.version);
-        Refusal::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {error}"))
-    })?;
+    let kind = call.resource.kind;
+    let unrecognized = |why: String| {
+        Refusal::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {why}"
+        ))
+    };
+    let mut object: Value = serde_json::from_slice(&call.body).map_err(|error| unrecognized(error.to_string()))?;
     let expected = [("kind", call.resource.kind.to_owned()), ("apiVersion", call.resource.api_version())];
     let Some(fields) = object.as_object_mut() else {
-        return Err(Refusal::bad_request("the body of the request is not an object"));
+        return Err(unrecognized("not an object".to_owned()));
     };
     for (field, expected) in expected {
         match fields.get(field).and_then(Value::as_str) {
@@ -169,14 +171,9 @@ fn read_body(call: &Call) -> Result<Value, Refusal> {
                 fields.insert(field.to_owned(), expected.into());
             }
             None => return Err(Refusal::bad_request(format!("Object '{field}' is missing"))),
-            Some(given) if field == "kind" => {
-                let text = format!("the object provided is unrecognized (must be of type {expected}): found {given}");
-                return Err(Refusal::bad_request(text));
-            }
             Some(given) => {
-                let text = format!(
-                    "the API version in the data ({given}) does not match the expected API version ({expected})"
-                );
+                let version = call.resource.version;
+                let text = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {field} is {given}");
                 return Err(Refusal::bad_request(text));
             }
         }
@@ -194,7 +191,8 @@ fn check_place(call: &Call, object: &Value) -> Result<(), Refusal> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     if !call.name.is_empty() && name != call.name {
         if name.is_empty() {
-            return Err(Refusal::bad_request("name must be provided"));
+            let text = "was undeterminable: name must be provided";
+            return Err(Refusal::bad_request(format!("the name of the object ({} based on URL) {text}", call.name)));
         }
         let text = format!("the name of the object ({name}) does not match the name on the URL ({})", call.name);
         return Err(Refusal::bad_request(text));
@@ -207,20 +205,32 @@ fn check_assumptions(call: &Call, current: &Object, new: &Value) -> Result<(), R
     let metadata = &new["metadata"];
     let version = metadata["resourceVersion"].as_str().unwrap_or_default();
     if !version.is_empty() && version != "0" {
-        let version: u64 = version.parse().map_err(|_| {
-            let why = format!("Invalid value: \"{version}\": must be an unsigned integer");
-            Refusal::invalid_field(call.resource, &call.name, "metadata.resourceVersion", &why)
-        })?;
+        let version: u64 = version
+            .parse()
+            .map_err(|_| Refusal::internal(format!("strconv.ParseUint: parsing \"{version}\": invalid syntax")))?;
         if version != current.revision {
             return Err(Refusal::stale(call.resource, &call.name));
         }
     }
     let uid = metadata["uid"].as_str().unwrap_or_default();
-    if !uid.is_empty() && uid != &*current.uid {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", current.uid);
+    // What a patch makes of the uid is for the validation to refuse.
+    if call.verb == Verb::Update && !uid.is_empty() && uid != &*current.uid {
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
+             UID in precondition: {uid}, UID in object meta: {}",
+            storage_key(call),
+            current.uid
+        );
         return Err(Refusal::conflict(call.resource, &call.name, &why));
     }
     Ok(())
+}
+
+/// The key under which the real server stores the object: some of its texts name it.
+fn storage_key(call: &Call) -> String {
+    let resource = stored_as(call.resource);
+    let group = if resource.custom { format!("{}/", resource.group) } else { String::new() };
+    format!("/registry/{group}{}/{}", resource.plural, key_of(&call.namespace, &call.name))
 }
 
 fn check_finalizers(call: &Call, current: &Object, old: &Value, new: &Value) -> Result<(), Refusal> {
@@ -234,13 +244,23 @@ fn check_finalizers(call: &Call, current: &Object, old: &Value, new: &Value) -> 
     }
     let quoted: Vec<String> = added.iter().map(|finalizer| format!("{finalizer:?}")).collect();
     let why = format!("{FINALIZER_RULE} []string{{{}}}", quoted.join(", "));
-    Err(Refusal::invalid_field(call.resource, &call.name, "metadata.finalizers", &why))
+    // The real server asks twice: once for every kind, once for this one.
+    let cause = Cause::of("metadata.finalizers", &why);
+    Err(Refusal::invalid(call.resource, &call.name, vec![cause.clone(), cause]))
 }
 
 /// Unknown fields dropped; the warnings about them.
 fn decoded(call: &Call, object: &mut Value) -> Result<Vec<String>, Refusal> {
-    decode(call.resource, call.options.field_validation, object)
-        .map_err(|invalid| Refusal::from_admission(invalid, call.resource, &call.name))
+    // Of a patch it is the outcome that is read, and that has every field once.
+    let duplicates = if call.verb == Verb::Patch { Vec::new() } else { duplicate_fields(&call.body) };
+    let patched = if call.verb == Verb::Patch { patch::outcome(call, object) } else { String::new() };
+    decode(call.resource, call.options.field_validation(), &duplicates, object).map_err(|Undecodable(why)| {
+        let (kind, version) = (call.resource.kind, call.resource.version);
+        match call.verb {
+            Verb::Patch => Refusal::invalid_patch(&patched, &why),
+            _ => Refusal::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}")),
+        }
+    })
 }
 
 fn admitted(
@@ -249,24 +269,10 @@ fn admitted(
     object: &mut Value,
     old: Option<&Value>,
 ) -> Result<Vec<String>, Refusal> {
-    let warnings = admit(stored_as(call.resource), operation, object, old).map_err(|invalid| {
+    admit(call.resource, operation, object, old).map_err(|invalid| {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        Refusal::from_admission(invalid, call.resource, name)
-    })?;
-    check_lease(call, object)?;
-    Ok(warnings)
-}
-
-/// A Lease that says how long it lasts lasts at least a second.
-fn check_lease(call: &Call, object: &Value) -> Result<(), Refusal> {
-    match object["spec"]["leaseDurationSeconds"].as_i64() {
-        Some(duration_s) if call.resource.plural == "leases" && duration_s <= 0 => {
-            let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            let why = format!("Invalid value: {duration_s}: must be greater than 0");
-            Err(Refusal::invalid_field(call.resource, name, "spec.leaseDurationSeconds", &why))
-        }
-        _ => Ok(()),
-    }
+        Refusal::from_admission(invalid, stored_as(call.resource), name)
+    })
 }
 
 /// Kinds whose PUT creates what is missing.

@@ -172,7 +172,7 @@ pub(super) fn event(object: &Value, now: WallTime) -> Vec<Value> {
         component.unwrap_or_default().into(),
         either("/message", "/note").unwrap_or_default().trim().into(),
         first.unwrap_or_else(|| UNKNOWN.to_owned()).into(),
-        count.unwrap_or(1).to_string().into(),
+        count.unwrap_or(1).into(),
         name(object).into(),
     ]
 }

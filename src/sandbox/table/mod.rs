@@ -81,7 +81,8 @@ const EVENT: &[Column] = &[
 ];
 const NAMESPACE: &[Column] = &[NAME, text("Status"), AGE];
 const LEASE: &[Column] = &[NAME, text("Holder"), AGE];
-const CONFIG_MAP: &[Column] = &[NAME, number("Data"), AGE];
+// A number under the name of a text, as from the real server.
+const CONFIG_MAP: &[Column] = &[NAME, text("Data"), AGE];
 const SERVICE_ACCOUNT: &[Column] = &[NAME, number("Secrets"), AGE];
 const VOLCANO_JOB: &[Column] =
     &[NAME, text("STATUS"), number("minAvailable"), number("RUNNINGS"), text("AGE"), wide("QUEUE")];
@@ -130,11 +131,17 @@ pub fn render(
     })
 }
 
+/// The cells of an object that has nothing in it.
+pub(super) fn empty_row(resource: &Resource) -> Vec<Value> {
+    let (_, fill) = layout(resource);
+    fill(&json!({}), WallTime::UNIX_EPOCH)
+}
+
 fn definition(column: &Column) -> Value {
     json!({
         "name": column.name,
         "type": column.kind,
-        "format": if column.name == "Name" && !column.wide { "name" } else { "" },
+        "format": if column.name == "Name" { "name" } else { "" },
         "description": "",
         "priority": i32::from(column.wide),
     })
