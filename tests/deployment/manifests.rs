@@ -107,7 +107,7 @@ fn the_roles_grant_what_is_used_and_nothing_else() {
     grant("ClusterRole/cronjob-controller", "", "events", &["create", "patch"]);
     let election = "Role/cronjob-controller-leader-election";
     grant(election, "coordination.k8s.io", "leases", &["create"]);
-    grant(election, "coordination.k8s.io", "leases/cronjob-controller", &["get", "list", "watch", "update"]);
+    grant(election, "coordination.k8s.io", "leases/cronjob-controller", &["get", "watch", "update"]);
     let auth = "ClusterRole/cronjob-controller-metrics-auth";
     grant(auth, "authentication.k8s.io", "tokenreviews", &["create"]);
     grant(auth, "authorization.k8s.io", "subjectaccessreviews", &["create"]);

@@ -9,6 +9,7 @@ mod cluster;
 mod objects;
 mod picture;
 mod plane;
+mod rbac;
 mod sandbox;
 mod scenarios;
 mod stage;
@@ -38,7 +39,7 @@ async fn every_scenario_holds_on_a_real_control_plane() {
     let plane = Arc::new(plane);
     let kubelet = plane.start_kubelet();
     let stages = suite::prepare(plane.clone(), selected()).await;
-    plane.start_controllers();
+    plane.start_controllers(&[]);
     play_all(&stages).await;
     kubelet.abort();
     let log = plane.log();

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -33,7 +34,7 @@ pub(crate) struct Plane {
     plane: Mutex<ControlPlane>,
     client: kube::Client,
     clock: Clock,
-    patience: Duration,
+    patience_ms: AtomicU64,
     /// The Deployment in [`INSTALL`].
     deployment: Value,
     etcd: String,
@@ -50,8 +51,13 @@ impl Plane {
         plane.kubectl_ok(&["apply", "-f", &file(INSTALL)]);
         let client = plane.client().await;
         let deployment = documents().into_iter().find(|document| document["kind"] == "Deployment").unwrap();
-        let (clock, patience, etcd) = (Clock::system(), Duration::from_secs(60), plane.etcd.clone());
-        Some(Self { plane: Mutex::new(plane), client, clock, patience, deployment, etcd })
+        let (clock, patience_ms, etcd) = (Clock::system(), AtomicU64::new(60_000), plane.etcd.clone());
+        Some(Self { plane: Mutex::new(plane), client, clock, patience_ms, deployment, etcd })
+    }
+
+    /// From now on things that wait for no due instant must come about within `patience`.
+    pub(crate) fn set_patience(&self, patience: Duration) {
+        self.patience_ms.store(patience.as_millis().try_into().unwrap(), Ordering::Relaxed);
     }
 
     /// Starts kube-controller-manager without its namespace controller. `None` after `test` has named itself as skipped.
@@ -63,8 +69,8 @@ impl Plane {
         tokio_util::task::TaskTracker::new().spawn(kubelet::run(self.client.clone()))
     }
 
-    /// Starts the binary under test; answers its process id.
-    pub(crate) fn start_controllers(&self) -> u32 {
+    /// Starts the binary under test with `flags` more; answers its process id.
+    pub(crate) fn start_controllers(&self, flags: &[&str]) -> u32 {
         let mut plane = self.plane.lock().unwrap();
         let pod = &self.deployment["spec"]["template"]["spec"];
         let namespace = text(&self.deployment["metadata"]["namespace"]);
@@ -86,8 +92,23 @@ impl Plane {
         command.args(args.filter(|arg| !ports.iter().any(|port| arg.starts_with(port))));
         command.args(ports.map(|port| format!("{port}=0"))).arg(format!("--kubeconfig={}", kubeconfig.display()));
         // In a cluster the Pod tells.
-        command.arg(format!("--leader-elect-resource-namespace={namespace}"));
+        command.arg(format!("--leader-elect-resource-namespace={namespace}")).args(flags);
         plane.spawn("controllers", &mut command)
+    }
+
+    /// Waits until both controllers work, or `patience` is over.
+    pub(crate) async fn until_at_work(&self, patience: Duration) {
+        let until = self.clock.mono() + patience;
+        while self.log().matches("work begins").count() < 2 && self.clock.mono() < until {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Kills the binary under test: no release of its Lease, no last writes.
+    pub(crate) fn kill(controllers: u32) -> anyhow::Result<()> {
+        let status = Command::new("kill").args(["-KILL", &controllers.to_string()]).status()?;
+        anyhow::ensure!(status.success(), "kill {controllers}: {status}");
+        Ok(())
     }
 
     /// What the controllers have logged since they were started last.
@@ -118,7 +139,7 @@ impl Cluster for Plane {
     }
 
     fn patience(&self) -> Duration {
-        self.patience
+        Duration::from_millis(self.patience_ms.load(Ordering::Relaxed))
     }
 
     fn end_job<'a>(
@@ -136,7 +157,7 @@ impl Cluster for Plane {
             let outcome = if ending == Ending::Complete { "complete" } else { "fail" };
             let selector = format!("labelSelector=batch.kubernetes.io/job-name%3D{job}");
             let pods = format!("/api/v1/namespaces/{namespace}/pods");
-            let until = self.clock.mono() + self.patience;
+            let until = self.clock.mono() + self.patience();
             loop {
                 let list = request(&self.client, Method::GET, &format!("{pods}?{selector}"), &Value::Null).await;
                 let list = list.map_err(|status| anyhow::anyhow!("pods of {job}: {status}"))?;
