@@ -22,6 +22,7 @@ use crate::cluster::{Cluster, Ending, request};
 use crate::sandbox::volcano_status;
 use crate::support::controlplane::{ControlPlane, Options};
 use crate::support::kubelet::{self, OUTCOME};
+use crate::support::web;
 
 /// Of kube-controller-manager: what makes Jobs real. Its namespace controller comes later.
 const OTHERS: &str = "job-controller,garbage-collector-controller,resourcequota-controller,serviceaccount-controller";
@@ -90,7 +91,7 @@ impl Plane {
         let ports = ["--metrics-bind-address", "--health-probe-bind-address"];
         let args = container["args"].as_array().unwrap().iter().map(text);
         command.args(args.filter(|arg| !ports.iter().any(|port| arg.starts_with(port))));
-        command.args(ports.map(|port| format!("{port}=0"))).arg(format!("--kubeconfig={}", kubeconfig.display()));
+        command.args(ports.map(|port| format!("{port}=127.0.0.1:0"))).arg(format!("--kubeconfig={}", kubeconfig.display()));
         // In a cluster the Pod tells.
         command.arg(format!("--leader-elect-resource-namespace={namespace}")).args(flags);
         plane.spawn("controllers", &mut command)
@@ -102,6 +103,25 @@ impl Plane {
         while self.log().matches("work begins").count() < 2 && self.clock.mono() < until {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
+    }
+
+    /// Makes an account in `namespace` that may read metrics, by the role of the manifest; its token.
+    pub(crate) fn metrics_readers_token(&self, namespace: &str) -> String {
+        let plane = self.plane.lock().unwrap();
+        plane.kubectl_ok(&["create", "serviceaccount", "reader", "-n", namespace]);
+        let (role, account) = ("--clusterrole=cronjob-controller-metrics-reader", format!("{namespace}:reader"));
+        plane.kubectl_ok(&["create", "clusterrolebinding", namespace, role, &format!("--serviceaccount={account}")]);
+        plane.kubectl_ok(&["create", "token", "reader", "-n", namespace]).trim().to_owned()
+    }
+
+    /// Asks the binary under test for its metrics; the code of the answer.
+    pub(crate) async fn read_metrics(&self, token: &str) -> Option<u16> {
+        let log = self.log();
+        let mut lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let port = lines.find(|line| line["message"] == "listening" && line["flag"] == "metrics-bind-address")?;
+        let port = port["address"].as_str()?.rsplit(':').next()?.parse().ok()?;
+        let (code, _body) = web::get_secure(port, "/metrics", Some(token)).await.ok()?;
+        Some(code)
     }
 
     /// Kills the binary under test: no release of its Lease, no last writes.

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::binary::{Running, binary};
 use crate::support::controlplane::{ControlPlane, Options};
-use crate::web::{get_plain, get_secure};
+use crate::support::web::{get_plain, get_secure};
 
 /// Our own rights for the port, and a right to read two of its pages for the account `prometheus`.
 fn roles() -> String {

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use crate::binary::{Running, binary};
-use crate::web::get_plain;
+use crate::support::web::get_plain;
 
 /// The API server of the sandbox, without controllers; the path of its kubeconfig.
 fn api_server(folder: &std::path::Path) -> (std::process::Child, String) {

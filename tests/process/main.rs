@@ -11,4 +11,3 @@ mod controlplane;
 mod documents;
 mod layers;
 mod ports;
-mod web;

@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::web::{get_plain, get_secure};
+use crate::support::web::{get_plain, get_secure};
 
 /// Lets the user of the token `good` read; has no answer about `lost`.
 struct Book;

@@ -6,3 +6,4 @@ mod certificates;
 pub(crate) mod controlplane;
 mod guardian;
 pub(crate) mod kubelet;
+pub(crate) mod web;

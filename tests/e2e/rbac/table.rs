@@ -44,6 +44,9 @@ const fn need_at(start: Start, verb: &'static str) -> Need {
 const BATCH: &str = "batch";
 const VOLCANO: &str = "batch.volcano.sh";
 
+/// Played by this test itself, since the sandbox has no such port: somebody who may read the metrics reads them.
+pub(super) const METRICS_READ: &str = "metrics-read";
+
 /// Every right, with a scenario that fails without it. None of them waits for a minute to begin.
 pub(super) static NEEDED_BY: &[Need] = &[
     need(BATCH, "cronjobs", "get", "k8s-job-by-hand"),
@@ -72,6 +75,8 @@ pub(super) static NEEDED_BY: &[Need] = &[
     need_at(Start::AfterRelease, "get"),
     need_at(Start::AfterRelease, "update"),
     need_at(Start::HandOver, "watch"),
+    need("authentication.k8s.io", "tokenreviews", "create", METRICS_READ),
+    need("authorization.k8s.io", "subjectaccessreviews", "create", METRICS_READ),
 ];
 
 impl Need {
