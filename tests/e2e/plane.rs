@@ -91,7 +91,9 @@ impl Plane {
         let ports = ["--metrics-bind-address", "--health-probe-bind-address"];
         let args = container["args"].as_array().unwrap().iter().map(text);
         command.args(args.filter(|arg| !ports.iter().any(|port| arg.starts_with(port))));
-        command.args(ports.map(|port| format!("{port}=127.0.0.1:0"))).arg(format!("--kubeconfig={}", kubeconfig.display()));
+        command
+            .args(ports.map(|port| format!("{port}=127.0.0.1:0")))
+            .arg(format!("--kubeconfig={}", kubeconfig.display()));
         // In a cluster the Pod tells.
         command.arg(format!("--leader-elect-resource-namespace={namespace}")).args(flags);
         plane.spawn("controllers", &mut command)

@@ -108,7 +108,11 @@ impl Lane {
         let outcome = self.play(need).await?;
         let Err(failure) = outcome else { bail!("{} holds all the same: is the right needed?", need.scenario) };
         let (told, refusal) = (self.told().await?, need.right().refusal());
-        ensure!(told.contains(&refusal), "{} fails, but nobody was told {refusal:?}: {failure:#}\n{told}", need.scenario);
+        ensure!(
+            told.contains(&refusal),
+            "{} fails, but nobody was told {refusal:?}: {failure:#}\n{told}",
+            need.scenario
+        );
         Ok(failure.to_string().lines().next().unwrap_or_default().to_owned())
     }
 

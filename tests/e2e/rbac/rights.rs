@@ -53,7 +53,8 @@ impl Roles {
         let namespace = text(&deployment["metadata"]["namespace"]);
         let account = text(&deployment["spec"]["template"]["spec"]["serviceAccountName"]);
         let subject = json!({"kind": "ServiceAccount", "name": account, "namespace": namespace});
-        let ours = |binding: &&Value| binding["subjects"].as_array().is_some_and(|subjects| subjects.contains(&subject));
+        let ours =
+            |binding: &&Value| binding["subjects"].as_array().is_some_and(|subjects| subjects.contains(&subject));
         let role_of = |binding: &Value| {
             let named = |object: &&Value| {
                 object["kind"] == binding["roleRef"]["kind"] && object["metadata"]["name"] == binding["roleRef"]["name"]

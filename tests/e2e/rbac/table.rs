@@ -28,12 +28,7 @@ pub(super) struct Need {
     pub(super) start: Start,
 }
 
-const fn need(
-    group: &'static str,
-    resource: &'static str,
-    verb: &'static str,
-    scenario: &'static str,
-) -> Need {
+const fn need(group: &'static str, resource: &'static str, verb: &'static str, scenario: &'static str) -> Need {
     Need { group, resource, verb, scenario, start: Start::Alone }
 }
 
@@ -101,7 +96,8 @@ impl Start {
             }
         };
         let metadata = json!({"name": "cronjob-controller"});
-        let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec});
+        let lease =
+            json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec});
         stage.post(LEASES, &lease).await.map(drop)
     }
 
