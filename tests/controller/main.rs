@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod basics;
+mod election;
 mod herd;
+mod replicas;
 mod server;
 mod stale;
 mod week;
