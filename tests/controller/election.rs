@@ -138,13 +138,15 @@ async fn an_edit_that_a_stand_by_saw_keeps_its_moment() {
     replicas.pass_until("2026-03-01T10:30:10Z").await;
     assert_eq!(replicas.creations(), [job("k", "2026-03-01T10:30:00Z")]);
     // The moment outlives a term of the process that saw it, too.
-    replicas.pass_until("2026-03-01T10:41:05Z").await;
+    replicas.pass_until("2026-03-01T10:45:05Z").await;
     replicas.world.patch(cronjobs(), "default", "k", &json!({"spec": {"schedule": "*/4 * * * *"}})).await;
+    replicas.settle().await;
     second.partition(true);
-    replicas.pass_until("2026-03-01T10:41:30Z").await;
+    replicas.pass_until("2026-03-01T10:45:30Z").await;
+    assert!(!second.leadership.is_ours());
     second.partition(false);
-    replicas.pass_until("2026-03-01T10:44:10Z").await;
-    let last = job("k", "2026-03-01T10:44:00Z");
+    replicas.pass_until("2026-03-01T10:48:10Z").await;
+    let last = job("k", "2026-03-01T10:48:00Z");
     assert_eq!(replicas.creations(), [job("k", "2026-03-01T10:30:00Z"), job("k", "2026-03-01T10:40:00Z"), last]);
     replicas.check_writes();
     second.stop().await;
