@@ -71,6 +71,47 @@ async fn a_leader_that_ends_in_order_is_followed_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_leader_that_takes_long_to_end_keeps_the_lease_until_it_has() {
+    let mut replicas = Replicas::new("2026-03-01T10:00:30Z").await;
+    replicas.world.create(&cronjob("k", "* * * * *", json!({}))).await;
+    let (first, second) = two(&mut replicas).await;
+    // A creation and the status after it: together longer than a lease, and within the budget.
+    for (verb, plural) in [(Verb::Create, "jobs"), (Verb::Patch, "cronjobs")] {
+        let slow = Fault::new(Action::DelayAnswer(Duration::from_secs(12)));
+        replicas.world.sandbox.faults().install(slow.on(verb).resource("batch", plural).times(1));
+    }
+    replicas.pass_until("2026-03-01T10:01:00.300Z").await;
+    let name = first.identity.clone();
+    tokio::join!(first.stop(), async {
+        replicas.pass_until("2026-03-01T10:01:23.900Z").await;
+        assert_eq!(replicas.holder(), name);
+    });
+    replicas.settle().await;
+    assert!(second.leadership.is_ours());
+    replicas.pass_until("2026-03-01T10:02:30Z").await;
+    assert_eq!(replicas.creations(), ["2026-03-01T10:01:00Z", "2026-03-01T10:02:00Z"].map(|due| job("k", due)));
+    let status = replicas.world.status(cronjobs(), "default", "k");
+    assert_eq!(status["active"].as_array().unwrap().len(), 2);
+    replicas.check_writes();
+    second.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_cannot_be_listed_keeps_nobody_else_from_working() {
+    let mut replicas = Replicas::new("2026-03-01T10:00:30Z").await;
+    replicas.world.create(&cronjob("k", "* * * * *", json!({}))).await;
+    replicas.world.sandbox.faults().install(Fault::refuse(403, None).resource("batch.volcano.sh", "cronjobs"));
+    let only = replicas.start();
+    replicas.settle().await;
+    // A replica whose caches are complete would come first, if there was one.
+    assert!(!only.leadership.is_ours() && !only.is_ready().await);
+    replicas.pass_until("2026-03-01T10:01:30Z").await;
+    assert!(only.leadership.is_ours() && !only.is_ready().await);
+    assert_eq!(replicas.creations(), [job("k", "2026-03-01T10:01:00Z")]);
+    only.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_takes_over_starts_what_is_overdue_longest_first() {
     let mut replicas = Replicas::new("2026-03-01T10:00:00Z").await;
     // One worker, so that the order in which steps begin is seen.
@@ -167,7 +208,7 @@ async fn what_the_leader_before_did_is_asked_for_where_the_caches_do_not_show_it
     first.stop().await;
     replicas.pass_until("2026-03-01T10:01:50Z").await;
     assert!(second.leadership.is_ours());
-    assert_eq!(replicas.creations(), [name.clone()]);
+    assert_eq!(replicas.creations(), std::slice::from_ref(&name));
     replicas.pass_until("2026-03-01T10:02:10Z").await;
     assert_eq!(replicas.creations(), [name, job("k", "2026-03-01T10:02:00Z")]);
     replicas.check_writes();

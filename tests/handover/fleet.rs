@@ -33,7 +33,7 @@ pub(crate) struct Fleet {
     holder: watch::Receiver<Holder>,
     /// Logs of all processes that ever ran.
     logs: Vec<PathBuf>,
-    _tasks: Vec<AbortOnDropHandle<()>>,
+    tasks: Vec<AbortOnDropHandle<()>>,
 }
 
 /// The process that runs in one place.
@@ -73,7 +73,7 @@ impl Fleet {
             replicas.push(Replica { proxy, pid, identity: identity_in(&log).await, incarnation: 0 });
             logs.push(log);
         }
-        let mut fleet = Self { plane, replicas, holder, logs, _tasks: vec![AbortOnDropHandle::new(watching)] };
+        let mut fleet = Self { plane, replicas, holder, logs, tasks: vec![AbortOnDropHandle::new(watching)] };
         fleet.leader().await;
         fleet
     }
@@ -143,6 +143,7 @@ impl Fleet {
         }
         let holder = self.holder.wait_for(|(holder, _)| holder.is_empty());
         timeout(PATIENCE, holder).await.expect("the last leader releases the Lease").unwrap();
+        self.tasks.clear();
     }
 
     /// How often a process led once more after it had lost the lead.

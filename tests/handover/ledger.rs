@@ -57,12 +57,10 @@ impl Ledger {
                     let job: Job = job;
                     let mut jobs = jobs.lock().unwrap();
                     let sightings = jobs.entry(job.name_any()).or_default();
-                    let uid = job.uid().unwrap();
-                    if !sightings.contains_key(&uid) {
-                        sightings.insert(uid, clock.wall());
-                        if job.name_any().starts_with("quick-") {
-                            finish.send(job.name_any()).unwrap();
-                        }
+                    let before = sightings.len();
+                    sightings.entry(job.uid().unwrap()).or_insert_with(|| clock.wall());
+                    if sightings.len() > before && job.name_any().starts_with("quick-") {
+                        finish.send(job.name_any()).unwrap();
                     }
                 }
                 Seen::Deleted(_) => *deleted.lock().unwrap() += 1,

@@ -85,6 +85,7 @@ async fn no_run_is_lost_or_repeated_however_leaders_end() {
         fleet.heal(leader, blow).await;
     }
     let outcome = ledger.close().await;
+    drop(ledger);
     fleet.end().await;
     println!("{}", report.table());
     println!("{outcome}");

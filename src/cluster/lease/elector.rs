@@ -232,7 +232,8 @@ impl Elector {
         if !self.may_hold {
             return;
         }
-        let limit = self.election.timing.renew_deadline;
+        // The process is about to end, and what orders that has a limit of its own.
+        let limit = self.election.timing.request_deadline();
         match timeout(limit, self.try_release()).await {
             Ok(Ok(())) => self.may_hold = false,
             Ok(Err(failure)) => tracing::warn!(error = %failure, "the Lease was not released; it will expire"),

@@ -2,6 +2,7 @@
 //!
 //! Invariants
 //! - An expired Lease is tried at its expiry plus up to half a second, so that not all who wait come at once; a free one at once.
+//! - Nothing is tried more than twice in a row without a wait.
 //! - A watch that was silent while the Lease changed is given up for another. One that is refused or ends at once is tried again
 //!   after a lease duration; meanwhile the Lease is read every retry period, with jitter.
 
@@ -11,6 +12,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use super::elector::{Attempt, Elector};
+use super::observed::Observed;
 use super::record::Lease;
 use super::requests::LeaseWatch;
 use crate::model::newer_version;
@@ -38,13 +40,15 @@ struct Lookout {
     opened: Instant,
     /// Not before this another watch is opened.
     reopen_at: Instant,
+    /// Whether the last try followed the one before without a wait.
+    rushed: bool,
 }
 
 impl Elector {
     /// Returns once the Lease is ours.
     pub async fn acquire(&mut self) {
         let now = self.api.clock.mono();
-        let mut lookout = Lookout { watch: None, opened: now, reopen_at: now };
+        let mut lookout = Lookout { watch: None, opened: now, reopen_at: now, rushed: false };
         let mut chance = Chance::Unknown;
         loop {
             match self.attempt().await {
@@ -66,6 +70,16 @@ impl Elector {
 
     /// Waits for the next chance.
     async fn stand_by(&mut self, lookout: &mut Lookout) -> Chance {
+        if !self.observed.as_ref().is_some_and(Observed::is_held) {
+            // Another was quicker, most likely, and the next read shows it. If that happens again, something else is wrong.
+            if lookout.rushed {
+                let again_at = self.api.clock.mono() + self.pause();
+                sleep_until(again_at).await;
+            }
+            lookout.rushed = !lookout.rushed;
+            return Chance::Free;
+        }
+        lookout.rushed = false;
         if lookout.watch.is_none() && lookout.reopen_at <= self.api.clock.mono() {
             self.open(lookout).await;
         }

@@ -154,3 +154,19 @@ async fn a_server_that_answers_nobody_is_asked_at_the_pace_of_retries() {
     world.set(|kept| kept.dead = false);
     assert!(run_for(secs(1), elector.acquire()).await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_free_lease_that_cannot_be_had_is_tried_at_the_pace_of_retries() {
+    let world = World::new();
+    world.write(json!({}));
+    let lease = world.kept.lock().unwrap().lease.clone().unwrap().to_string();
+    world.server.answer_rest(move |seen| match &*seen.method {
+        "GET" => reply(200, fixed_body(&[&lease])),
+        _ => refusal(409, "Conflict", 0),
+    });
+    let (mut elector, _) = world.candidate("me");
+    assert!(!run_for(secs(100), elector.acquire()).await);
+    // Two tries, each a read and a write, and 2 to 4.4 s of rest.
+    let requests = world.server.seen().len();
+    assert!((80..=210).contains(&requests), "{requests}");
+}
