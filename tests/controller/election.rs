@@ -218,7 +218,11 @@ async fn what_the_leader_before_did_is_asked_for_where_the_caches_do_not_show_it
 #[tokio::test(start_paused = true)]
 async fn without_a_watch_of_the_lease_replicas_take_turns_by_polling() {
     let mut replicas = Replicas::new("2026-03-01T10:00:30Z").await;
-    replicas.world.sandbox.faults().install(Fault::refuse(403, None).on(Verb::Watch).resource("coordination.k8s.io", "leases"));
+    replicas
+        .world
+        .sandbox
+        .faults()
+        .install(Fault::refuse(403, None).on(Verb::Watch).resource("coordination.k8s.io", "leases"));
     replicas.world.create(&cronjob("k", "* * * * *", json!({}))).await;
     let (first, second) = two(&mut replicas).await;
     replicas.pass_until("2026-03-01T10:05:30Z").await;
@@ -253,7 +257,8 @@ async fn suffer(replicas: &mut Replicas, team: &mut Vec<Replica>, rng: &mut StdR
             team[victim].partition(false);
         }
         3 => {
-            let fault = Fault::new(Action::DelayAnswer(Duration::from_secs(8))).resource("coordination.k8s.io", "leases");
+            let fault =
+                Fault::new(Action::DelayAnswer(Duration::from_secs(8))).resource("coordination.k8s.io", "leases");
             let fault = replicas.world.sandbox.faults().install(fault.probability(0.7));
             replicas.world.pass(pause).await;
             replicas.world.sandbox.faults().remove(fault);
@@ -277,7 +282,8 @@ async fn whatever_befalls_replicas_each_run_starts_once_and_nobody_writes_out_of
         replicas.world.run_jobs();
         for n in 0..12 {
             // History keeps nothing, so that names become free again and a second start would be seen.
-            let spec = json!({"successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 0, "startingDeadlineSeconds": 50});
+            let spec =
+                json!({"successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 0, "startingDeadlineSeconds": 50});
             replicas.world.create(&cronjob(&format!("k{n:02}"), "* * * * *", spec)).await;
         }
         let mut rng = StdRng::seed_from_u64(seed);

@@ -277,7 +277,10 @@ async fn follow_jobs(sandbox: Sandbox, started: Arc<Mutex<BTreeMap<String, Vec<S
     loop {
         let list = Request::get(&path).body(Vec::new()).unwrap();
         let list: Value = client.request(list).await.unwrap();
-        assert!(started.lock().unwrap().is_empty() && list["items"].as_array().unwrap().is_empty(), "seen from the start");
+        assert!(
+            started.lock().unwrap().is_empty() && list["items"].as_array().unwrap().is_empty(),
+            "seen from the start"
+        );
         let version = list["metadata"]["resourceVersion"].as_str().unwrap();
         let watch = Request::get(format!("{path}?watch=true&timeoutSeconds=1000000&resourceVersion={version}"));
         let body = client.send(watch.body(Body::empty()).unwrap()).await.unwrap().into_body();
