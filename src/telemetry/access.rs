@@ -24,7 +24,7 @@ use super::answers::{Answers, Key};
 use crate::clock::Clock;
 use crate::model::ApiFailure;
 
-/// How long a yes holds, as in controller-runtime's and Kubernetes' own token caches.
+/// How long a yes holds, as in controller-runtime. Who loses a right keeps it for as long.
 const YES_HOLDS: Duration = Duration::from_secs(60);
 /// How long a no holds: short, since the next thing an operator does is to grant the right.
 const NO_HOLDS: Duration = Duration::from_secs(10);

@@ -7,6 +7,8 @@
 //!   moved folder are all the same to us.
 //! - A key made here is never written anywhere.
 
+mod expiry;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -24,6 +26,7 @@ use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_util::sync::CancellationToken;
 
 use super::PortMetrics;
+use crate::model::WallTime;
 
 /// How often the files are looked at. Kubelet itself takes up to a minute or two to bring a changed secret into a pod.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
@@ -106,6 +109,7 @@ impl Certificate {
                 (texts.pair(certificate, key)?, Some(texts))
             }
         };
+        metrics.on_expiry(end(&pair));
         Ok(Self { source, shown: Arc::new(Shown(RwLock::new(Arc::new(pair)))), seen, metrics })
     }
 
@@ -145,6 +149,7 @@ impl Certificate {
         };
         match texts.pair(certificate, key) {
             Ok(pair) => {
+                self.metrics.on_expiry(end(&pair));
                 *self.shown.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(pair);
                 self.metrics.on_load(true);
                 tracing::info!(certificate = %certificate.display(), "a changed certificate is in use");
@@ -193,6 +198,11 @@ fn self_signed() -> Result<CertifiedKey, CertificateError> {
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der())
         .map_err(|why| rustls::Error::General(why.to_owned()))?;
     Ok(CertifiedKey::from_der(vec![made.cert.der().clone()], key, &provider())?)
+}
+
+/// When the first certificate of a pair ends.
+fn end(pair: &CertifiedKey) -> Option<WallTime> {
+    expiry::not_after(pair.cert.first()?)
 }
 
 fn provider() -> CryptoProvider {

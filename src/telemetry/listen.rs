@@ -108,6 +108,8 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Clock;
+    use crate::telemetry::{Certificate, CertificateSource, PortMetrics, Registry};
     use axum::routing::get;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -118,6 +120,10 @@ mod tests {
     }
 
     async fn served() -> Served {
+        served_with(None).await
+    }
+
+    async fn served_with(tls: Option<TlsAcceptor>) -> Served {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
@@ -126,7 +132,7 @@ mod tests {
             "late"
         });
         let router = Router::new().route("/", get(async || "here")).route("/slow", slow);
-        tasks.spawn(serve(listener, None, router, shutdown.clone()));
+        tasks.spawn(serve(listener, tls, router, shutdown.clone()));
         Served { address, shutdown, tasks }
     }
 
@@ -149,9 +155,32 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn whoever_does_not_end_the_head_of_a_request_is_cut_off() {
         let served = served().await;
-        let begun = tokio::time::Instant::now();
+        let begun = Clock::system().mono();
         say(&served, "GET / HTTP/1.1\r\nhost: ").await;
         assert!(begun.elapsed() >= HEAD && begun.elapsed() < AGE, "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_does_not_shake_hands_is_cut_off() {
+        let metrics = PortMetrics::register(&Registry::new());
+        let certificate = Certificate::load(CertificateSource::SelfSigned, metrics).unwrap();
+        let served = served_with(Some(certificate.acceptor().unwrap())).await;
+        let begun = Clock::system().mono();
+        assert_eq!(say(&served, "").await, "");
+        assert!(begun.elapsed() >= HANDSHAKE && begun.elapsed() < HEAD, "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_comes_when_all_places_are_taken_waits_until_one_is_free() {
+        let served = served().await;
+        let mut silent = Vec::new();
+        for _ in 0..MOST_CONNECTIONS {
+            silent.push(TcpStream::connect(served.address).await.unwrap());
+        }
+        let begun = Clock::system().mono();
+        let answer = say(&served, "GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+        assert!(answer.ends_with("here"), "{answer}");
+        assert!(begun.elapsed() >= HEAD, "{:?}", begun.elapsed());
     }
 
     #[tokio::test(start_paused = true)]
@@ -167,7 +196,7 @@ mod tests {
         let mut stream = TcpStream::connect(served.address).await.unwrap();
         stream.write_all(b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
         sleep(Duration::from_secs(1)).await;
-        let begun = tokio::time::Instant::now();
+        let begun = Clock::system().mono();
         served.shutdown.cancel();
         served.tasks.close();
         served.tasks.wait().await;

@@ -90,7 +90,7 @@ fn flagz(flags: &[Flag]) -> String {
     let mut lines: Vec<String> =
         flags.iter().map(|Flag { name, value, source }| format!("{name}={value} ({source})\n")).collect();
     lines.sort();
-    format!("\n{COMPONENT} flags\n{WARNING}\n\n{}", lines.concat())
+    format!("\n{COMPONENT} flagz\n{WARNING}\n\n{}", lines.concat())
 }
 
 fn page(headers: &HeaderMap, text: impl FnOnce() -> String) -> Response {
@@ -153,7 +153,7 @@ mod tests {
     async fn flagz_tells_each_flag_and_where_it_is_set() {
         let (code, page) = ask("/flagz", "text/plain", &Status::new(&Clock::system())).await;
         assert_eq!(code, 200);
-        assert!(page.starts_with("\ncronjob-controller flags\nWarning: This endpoint"), "{page}");
+        assert!(page.starts_with("\ncronjob-controller flagz\nWarning: This endpoint"), "{page}");
         assert!(page.ends_with("\n\ncontrollers=* (file)\nmaster= (default)\n"), "{page}");
     }
 

@@ -2,8 +2,10 @@
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 
 use super::Registry;
+use crate::model::WallTime;
 
 type Label = (&'static str, &'static str);
 
@@ -12,12 +14,13 @@ type Label = (&'static str, &'static str);
 pub struct PortMetrics {
     reviews: Family<[Label; 2], Counter>,
     loads: Family<[Label; 1], Counter>,
+    expiry_s: Gauge,
 }
 
 impl PortMetrics {
     /// Registers the metrics.
     pub fn register(registry: &Registry) -> Self {
-        let metrics = Self { reviews: Family::default(), loads: Family::default() };
+        let metrics = Self { reviews: Family::default(), loads: Family::default(), expiry_s: Gauge::default() };
         for review in ["token", "access"] {
             for result in ["yes", "no", "error"] {
                 let _at_zero = metrics.reviews.get_or_create(&[("review", review), ("result", result)]);
@@ -32,6 +35,9 @@ impl PortMetrics {
             to.register("cronjob_controller_access_reviews", help, all.reviews);
             let help = "Changed certificates of the secure port by whether they could be used";
             to.register("cronjob_controller_tls_certificate_loads", help, all.loads);
+            let help =
+                "End of the certificate that the secure port shows, in seconds since the Unix epoch; 0 without one";
+            to.register("cronjob_controller_tls_certificate_expiry_timestamp_seconds", help, all.expiry_s);
         });
         metrics
     }
@@ -44,5 +50,10 @@ impl PortMetrics {
     /// Counts a changed certificate.
     pub(super) fn on_load(&self, usable: bool) {
         self.loads.get_or_create(&[("result", if usable { "loaded" } else { "broken" })]).inc();
+    }
+
+    /// Tells when the certificate in use ends.
+    pub(super) fn on_expiry(&self, at: Option<WallTime>) {
+        self.expiry_s.set(at.map_or(0, |at| at.timestamp()));
     }
 }

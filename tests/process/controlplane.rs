@@ -75,3 +75,63 @@ async fn the_real_server_decides_who_reads_the_metrics() {
     assert_eq!(get_secure(metrics, "/metrics", Some(&prometheus)).await.unwrap().0, 200);
     assert_eq!(get_secure(metrics, "/metrics", Some("new")).await.unwrap().0, 500);
 }
+
+/// First lines of a page, up to the first that is about the process itself.
+fn head(page: &str, component: &str) -> Vec<String> {
+    page.lines().take(3).map(|line| line.replace(component, "COMPONENT")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_and_pages_read_like_those_of_the_built_in_controller_manager() {
+    let name = "refusals_and_pages_read_like_those_of_the_built_in_controller_manager";
+    let Some(mut plane) = ControlPlane::start(name, Options::default()).await else { return };
+    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let theirs = held.local_addr().unwrap().port();
+    drop(held);
+    let port = format!("--secure-port={theirs}");
+    let cert_dir = format!("--cert-dir={}", plane.path("kcm-certificates").display());
+    let flags = ["--bind-address=127.0.0.1", &port, &cert_dir];
+    if plane.start_controller_manager(name, "cronjob-controller", &flags).is_none() {
+        return;
+    }
+    std::fs::write(plane.path("roles.json"), roles()).unwrap();
+    plane.kubectl_ok(&["apply", "-f", plane.path("roles.json").to_str().unwrap()]);
+    // Each reads the pages of both; the reviewer of the other test is enough to ask for either.
+    let pages = ["create", "clusterrole", "pages", "--verb=get", "--non-resource-url=/statusz,/flagz"];
+    plane.kubectl_ok(&pages);
+    plane.kubectl_ok(&[
+        "create",
+        "clusterrolebinding",
+        "pages",
+        "--clusterrole=pages",
+        "--serviceaccount=default:prometheus",
+    ]);
+    let token = |account: &str| plane.kubectl_ok(&["create", "token", account, "--duration=1h"]).trim().to_owned();
+    let (prometheus, stranger) = (token("prometheus"), token("stranger"));
+    let mut running = Running::start(
+        binary()
+            .args(["run", "--logging-format=json", "--controllers=-cronjob-controller", "--leader-elect=false"])
+            .args(["--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=0", "--kubeconfig"])
+            .arg(plane.service_account_kubeconfig("controller", "default", "controller")),
+    );
+    let ours = running.port("metrics-bind-address");
+    let mut tries = 0;
+    while get_secure(theirs, "/healthz", None).await.is_err() {
+        tries += 1;
+        assert!(tries < 600, "kube-controller-manager does not listen");
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+
+    for (path, token) in [("/metrics", "nonsense"), ("/metrics", &stranger), ("/flagz", &stranger)] {
+        let (their_code, their_body) = get_secure(theirs, path, Some(token)).await.unwrap();
+        let (our_code, our_body) = get_secure(ours, path, Some(token)).await.unwrap();
+        let json = |body: &str| serde_json::from_str::<serde_json::Value>(body).unwrap_or_else(|_| panic!("{body}"));
+        assert_eq!((our_code, json(&our_body)), (their_code, json(&their_body)), "{path}");
+    }
+    for path in ["/statusz", "/flagz"] {
+        let (their_code, their_page) = get_secure(theirs, path, Some(&prometheus)).await.unwrap();
+        let (our_code, our_page) = get_secure(ours, path, Some(&prometheus)).await.unwrap();
+        assert_eq!((our_code, their_code), (200, 200), "{path}: {our_page}{their_page}");
+        assert_eq!(head(&our_page, "cronjob-controller"), head(&their_page, "kube-controller-manager"));
+    }
+}

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 
-/// Code and body of an answer.
+/// Code and body of an answer. HTTP/1.0, so that a body comes whole and ends with the connection.
 pub(crate) type Answer = (u16, String);
 
 /// GET over TLS, with a token if there is one.
@@ -33,7 +33,7 @@ fn trusting() -> ClientConfig {
 
 async fn get<S: AsyncRead + AsyncWrite + Unpin>(mut to: S, path: &str, token: Option<&str>) -> std::io::Result<Answer> {
     let authorization = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
-    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{authorization}\r\n");
+    let request = format!("GET {path} HTTP/1.0\r\nhost: localhost\r\n{authorization}\r\n");
     to.write_all(request.as_bytes()).await?;
     let mut answer = String::new();
     match to.read_to_string(&mut answer).await {

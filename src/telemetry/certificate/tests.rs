@@ -51,6 +51,38 @@ impl Files {
         };
         (of("loaded"), of("broken"))
     }
+
+    /// The end of the pair in use, as the metric tells it.
+    fn expiry_s(&self) -> i64 {
+        let text = self.registry.encode(Exposition::PrometheusText).unwrap();
+        let start = "cronjob_controller_tls_certificate_expiry_timestamp_seconds ";
+        text.lines().find_map(|line| line.strip_prefix(start)).unwrap().parse().unwrap()
+    }
+}
+
+/// A pair that ends with a year.
+fn pair_until(year: i32) -> (String, String) {
+    let (mut params, key) =
+        (rcgen::CertificateParams::new(["a".to_owned()]).unwrap(), rcgen::KeyPair::generate().unwrap());
+    params.not_after = rcgen::date_time_ymd(year, 12, 31);
+    (params.self_signed(&key).unwrap().pem(), key.serialize_pem())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_certificate_in_use_is_told() {
+    let (files, tasks, shutdown) = (Files::new(), TaskTracker::new(), CancellationToken::new());
+    assert_eq!(files.expiry_s(), 0);
+    let end = |year| chrono::NaiveDate::from_ymd_opt(year, 12, 31).unwrap().and_hms_opt(0, 0, 0).unwrap().and_utc();
+    files.write(&pair_until(2030));
+    tasks.spawn(files.load().unwrap().watch(shutdown.clone()));
+    assert_eq!(files.expiry_s(), end(2030).timestamp());
+    files.write(&pair_until(2055));
+    sleep(2 * LOOK_EVERY).await;
+    assert_eq!(files.expiry_s(), end(2055).timestamp());
+    files.write(&("broken".to_owned(), "broken".to_owned()));
+    sleep(2 * LOOK_EVERY).await;
+    assert_eq!(files.expiry_s(), end(2055).timestamp());
+    shutdown.cancel();
 }
 
 /// Whether a client that trusts only `trusted` (PEM) and speaks only `version` shakes hands with the server.
