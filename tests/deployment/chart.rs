@@ -1,13 +1,16 @@
 //! The chart by itself, and against kustomize.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
+use clap::Parser;
+use cronjob_controller::cli::Args;
 use serde_json::{Value, json};
 
 use crate::manifests::all_components;
 use crate::objects::{
     CHART, charted, charted_text, files, installed, name, names, object, parse, printed, read, rights, root, run,
-    template, text,
+    template, text, texts,
 };
 use crate::support::binaries::find;
 
@@ -106,6 +109,40 @@ fn a_change_of_the_configuration_restarts_the_pods() {
     let Some(first) = checksum("*") else { return };
     assert_eq!(Some(&first), checksum("*").as_ref());
     assert_ne!(Some(&first), checksum("kubernetes-cronjob").as_ref());
+}
+
+#[test]
+fn the_program_takes_the_configuration_and_the_flags_of_the_chart() {
+    let test = "the_program_takes_the_configuration_and_the_flags_of_the_chart";
+    let port = "metrics.port=9443";
+    let (Some(plain), Some(all)) =
+        (charted(test, "cronjob-controller", &[]), charted(test, "cronjob-controller", &[&ALL[..], &[port]].concat()))
+    else {
+        return;
+    };
+    for objects in [&plain, &all] {
+        takes_its_flags(objects);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config.yaml");
+    let program = Path::new(env!("CARGO_BIN_EXE_cronjob-controller"));
+    let validate = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        run(program, &["config", "validate", file.to_str().unwrap()])
+    };
+    let made = text(&object(&all, "ConfigMap/cronjob-controller")["data"]["config.yaml"]).to_owned();
+    let sound = validate(&made);
+    assert!(sound.status.success(), "{made}: {}", String::from_utf8_lossy(&sound.stderr));
+    assert!(!validate(&made.replace("leaseDuration", "leaseLength")).status.success());
+}
+
+/// The command line of the pod is one that the program understands.
+pub(crate) fn takes_its_flags(objects: &[Value]) {
+    let args = texts(&template(objects)["spec"]["containers"][0]["args"]);
+    let line = std::iter::once("cronjob-controller".to_owned()).chain(args.clone());
+    if let Err(error) = Args::try_parse_from(line) {
+        panic!("{args:?}: {error}");
+    }
 }
 
 #[test]

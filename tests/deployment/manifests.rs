@@ -7,6 +7,7 @@ use clap::CommandFactory;
 use cronjob_controller::cli::Args;
 use serde_json::{Value, json};
 
+use crate::chart::takes_its_flags;
 use crate::objects::{
     NAMESPACE, Right, files, installed, kustomized, map, name, names, object, parse, read, rights, root, template,
     text, texts,
@@ -33,6 +34,7 @@ fn every_overlay_and_every_component_builds() {
         let budget = names(&objects).contains("PodDisruptionBudget/cronjob-controller");
         assert_eq!(budget, replicas.as_i64() > Some(1), "{overlay}: a budget with {replicas} replicas");
         selectors_meet_the_pods(&objects);
+        takes_its_flags(&objects);
     }
     let listed: BTreeSet<String> = files("deploy/kustomize/components", "yaml")
         .iter()
