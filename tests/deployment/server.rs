@@ -253,7 +253,6 @@ async fn requests_for_the_lease_travel_at_the_level_for_leader_election(plane: &
         ("GET", &one, None, true),
         // Without a version it is refused, which is no matter here.
         ("PUT", &one, Some(&lease), true),
-        ("GET", &field, None, true),
         ("GET", &format!("{field}&watch=true&timeoutSeconds=1"), None, true),
         ("GET", &"/apis/batch/v1/jobs".to_owned(), None, false),
     ] {
