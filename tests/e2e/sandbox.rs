@@ -136,13 +136,15 @@ fn now(clock: &Clock) -> String {
 /// What the Job controller writes when a Job ends.
 fn status(clock: &Clock, ending: Ending) -> Value {
     let now = now(clock);
-    let (condition, counts) = match ending {
-        Ending::Complete => ("Complete", json!({"succeeded": 1, "completionTime": now})),
-        Ending::Fail => ("Failed", json!({"failed": 1})),
+    // The verdict stands beside the end.
+    let (conditions, counts) = match ending {
+        Ending::Complete => (["SuccessCriteriaMet", "Complete"], json!({"succeeded": 1, "completionTime": now})),
+        Ending::Fail => (["FailureTarget", "Failed"], json!({"failed": 1})),
     };
     let mut status = counts;
     status["active"] = Value::Null;
-    status["conditions"] = json!([{"type": condition, "status": "True", "lastTransitionTime": now}]);
+    status["conditions"] =
+        conditions.map(|kind| json!({"type": kind, "status": "True", "lastTransitionTime": now})).to_vec().into();
     json!({"status": status})
 }
 

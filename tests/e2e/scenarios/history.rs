@@ -1,7 +1,6 @@
 //! Runs that end, and how many of them are kept.
 
 use anyhow::ensure;
-use chrono::DateTime;
 use serde_json::json;
 
 use crate::api::Said;
@@ -51,7 +50,6 @@ pub(crate) async fn runs_complete(stage: &Stage) -> anyhow::Result<()> {
         stage.until(at).await;
         let name = job_name("c", at);
         stage.until_true(&name, async || stage.exists(&stage.job_path(&name)).await).await?;
-        let before = stage.now();
         stage.end_job(&name, Ending::Complete).await?;
         said.extend([stage.api.created(&stage.namespace, "c", &name), ended(stage, &name, Ending::Complete)]);
         if at == due[1] {
@@ -59,8 +57,9 @@ pub(crate) async fn runs_complete(stage: &Stage) -> anyhow::Result<()> {
         }
         stage.expect("c", Picture::last(at).jobs([name]).succeeded().said(said.clone())).await?;
         let status = stage.get(&stage.cronjob_path("c")).await?["status"].clone();
-        let successful = DateTime::parse_from_rfc3339(status["lastSuccessfulTime"].as_str().unwrap_or_default())?;
-        ensure!(successful.timestamp() >= before.timestamp(), "{status} before {before}");
+        let job = stage.get(&stage.job_path(&job_name("c", at))).await?["status"].clone();
+        let ended = if stage.api.volcano { &job["state"]["lastTransitionTime"] } else { &job["completionTime"] };
+        ensure!(status["lastSuccessfulTime"] == *ended && ended.is_string(), "{status}, {job}");
     }
     stage.until_true("Pods go with their Job", async || Ok(stage.pods_of(&job_name("c", first)).await? == 0)).await
 }
