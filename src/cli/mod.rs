@@ -26,6 +26,7 @@ mod samples;
 pub mod sandbox;
 pub mod selection;
 pub mod serving;
+pub mod shadow;
 #[cfg(feature = "sandbox")]
 mod timeline;
 pub mod values;

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use kube::Config;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -13,6 +15,7 @@ use super::election::ElectionArgs;
 use super::logging::LogArgs;
 use super::process::{any_seed, stop_on_signals};
 use super::serving::{ServingArgs, Shown};
+use super::shadow::{self, ShadowArgs};
 use super::values::Contradiction;
 use crate::clock::Clock;
 use crate::cluster::{self, ApiClientOptions, Protocol, RateLimit, Reviews, StackError};
@@ -32,6 +35,8 @@ Examples:
     cronjob-controller run --controllers volcano-cronjob --default-time-zone Asia/Shanghai
   With a configuration file (cronjob-controller config print-defaults writes one):
     cronjob-controller run --config config.yaml
+  Beside the controller in charge, writing nothing but a report of what would change (docs/shadow.md):
+    cronjob-controller run --shadow --shadow-report differences.jsonl
 
 Each flag can also be set by an environment variable, CRONJOB_CONTROLLER_ and the flag in capitals
 with _ for - (CRONJOB_CONTROLLER_KUBE_API_QPS), and by the configuration file. A flag goes before a
@@ -59,6 +64,9 @@ pub struct RunArgs {
     /// Where operators look.
     #[command(flatten)]
     pub serving: ServingArgs,
+    /// Whether to write at all.
+    #[command(flatten)]
+    pub shadow: ShadowArgs,
     /// What is logged.
     #[command(flatten)]
     pub log: LogArgs,
@@ -99,7 +107,7 @@ impl RunArgs {
 /// # Errors
 /// The configuration cannot be read, a port is taken, or the credentials or certificates are unusable.
 pub(super) async fn execute(args: RunArgs, flags: Vec<Flag>, warnings: Vec<String>) -> anyhow::Result<()> {
-    let RunArgs { config: _, cluster, controller, election, serving, log } = args;
+    let RunArgs { config: _, cluster, controller, election, serving, shadow, log } = args;
     let clock = Clock::system();
     log.init(&clock)?;
     for warning in warnings {
@@ -107,7 +115,7 @@ pub(super) async fn execute(args: RunArgs, flags: Vec<Flag>, warnings: Vec<Strin
     }
     let stop = stop_on_signals()?;
     let config = cluster.config().await?;
-    let election = election.election(&config.default_namespace)?;
+    let election = if shadow.shadow { None } else { election.election(&config.default_namespace)? };
     let clients = cluster::clients(config, Protocol::default())?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), tzdb = TZDB_VERSION, server = clients.host, "starting");
     let (registry, health, status) = (Registry::new(), Health::default(), Status::new(&clock));
@@ -123,12 +131,18 @@ pub(super) async fn execute(args: RunArgs, flags: Vec<Flag>, warnings: Vec<Strin
         observer: None,
         election,
     };
-    let selected = controller.selected();
-    let manager = Manager::new(setup, controller.options(serving.shutdown_budget), &selected);
-    tell_status(&status, &manager, &selected);
+    let (options, selected) = (controller.options(serving.shutdown_budget), controller.selected());
+    let working: BoxFuture<'_, anyhow::Result<()>> = if shadow.shadow {
+        status.line("Shadow mode", || "writes nothing".to_owned());
+        Box::pin(shadow::prepare(&shadow.shadow_report, setup, options, &selected, &stop)?)
+    } else {
+        let manager = Manager::new(setup, options, &selected);
+        tell_status(&status, &manager, &selected);
+        Box::pin(manager.run(stop).map(Ok))
+    };
     let (ports, closing) = (TaskTracker::new(), CancellationToken::new());
     serving.open(&ports, Shown { clock, registry, health, status, flags, reviewer }, &closing).await?;
-    manager.run(stop).await;
+    working.await?;
     // Last, so that probes and a last scrape are answered while the steps in flight end.
     closing.cancel();
     ports.close();

@@ -22,7 +22,7 @@ use crate::{engine, workqueue};
 const BEAT_EVERY: Duration = Duration::from_secs(5);
 
 /// Without a sign of life for this long a restart is due: the check `loop` of `/livez` fails.
-const SILENCE: Duration = Duration::from_secs(30);
+pub(super) const SILENCE: Duration = Duration::from_secs(30);
 
 /// What the outside world gives to the controllers.
 pub struct Setup {
@@ -172,7 +172,7 @@ impl Drop for Telling {
 }
 
 /// Gives signs of life until `stop`.
-async fn beat(heartbeat: Heartbeat, stop: CancellationToken) {
+pub(super) async fn beat(heartbeat: Heartbeat, stop: CancellationToken) {
     let beating = async {
         loop {
             heartbeat.beat();

@@ -9,7 +9,9 @@
 
 mod cronjob;
 mod manager;
+mod reflectors;
 mod registry;
+pub mod shadow;
 mod terms;
 
 use std::fmt;

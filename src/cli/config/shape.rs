@@ -26,6 +26,7 @@ pub(super) struct ControllerConfiguration {
     leader_election: Option<LeaderElection>,
     logging: Option<Logging>,
     metrics: Option<Metrics>,
+    shadow: Option<Shadow>,
     #[schemars(extend("x-flag" = "shutdown-budget"))]
     shutdown_budget: Option<String>,
 }
@@ -98,6 +99,15 @@ struct Logging {
     level: Option<String>,
     #[schemars(extend("x-flag" = "logging-format"))]
     format: Option<String>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+struct Shadow {
+    #[schemars(extend("x-flag" = "shadow"))]
+    enabled: Option<bool>,
+    #[schemars(extend("x-flag" = "shadow-report"))]
+    report: Option<String>,
 }
 
 #[derive(JsonSchema)]

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
-
 use super::actor::News;
 use super::term::Term;
 use super::voice::Voice;
-use crate::api::{DecodeError, decode_cronjob, decode_job, wire};
-use crate::cluster::{Change, Reflector, ReflectorOptions, Sink, Store};
+use crate::cluster::{Change, Reflector, Sink, Store};
 use crate::controllers::Deps;
+use crate::controllers::reflectors::Source;
 use crate::engine::Wake;
 use crate::model::{CronJob, Job, ObjectKey, Uid, WallTime};
 use crate::reconcile::{
@@ -44,24 +42,19 @@ pub(super) struct Feed {
 impl Feed {
     /// The reflector of CronJobs; its changes go to this feed.
     pub(super) fn cronjob_reflector(&self, deps: &Deps) -> Reflector<CronJob, impl Sink<CronJob> + use<>> {
-        let (flavor, feed, clock) = (self.settings.flavor, self.clone(), deps.clock.clone());
-        let resource = format!("cronjobs.{}", wire(flavor).group);
-        let options = ReflectorOptions::new(wire(flavor).cronjobs_path(None), resource, deps.seed);
-        let decode = move |raw: &RawValue| -> Result<CronJob, DecodeError> { decode_cronjob(flavor, raw.get()) };
-        let sink = move |change| feed.on_cronjob(change, clock.wall());
-        Reflector::new(deps.watches.clone(), deps.clock.clone(), options, decode, sink, &deps.metrics.reflectors)
-            .filling(self.cronjobs.clone())
+        let (feed, clock) = (self.clone(), deps.clock.clone());
+        self.source(deps).cronjobs(&self.cronjobs, move |change| feed.on_cronjob(change, clock.wall()))
     }
 
     /// The reflector of Jobs; its changes go to this feed.
     pub(super) fn job_reflector(&self, deps: &Deps) -> Reflector<Job, impl Sink<Job> + use<>> {
-        let (flavor, feed) = (self.settings.flavor, self.clone());
-        let options =
-            ReflectorOptions::new(wire(flavor).jobs_path(None), wire(flavor).jobs_resource, deps.seed.wrapping_add(1));
-        let decode = move |raw: &RawValue| -> Result<Job, DecodeError> { decode_job(flavor, raw.get()) };
-        let sink = move |change| feed.on_job(change);
-        Reflector::new(deps.watches.clone(), deps.clock.clone(), options, decode, sink, &deps.metrics.reflectors)
-            .filling(self.jobs.clone())
+        let feed = self.clone();
+        self.source(deps).jobs(&self.jobs, move |change| feed.on_job(change))
+    }
+
+    fn source<'a>(&self, deps: &'a Deps) -> Source<'a> {
+        let Deps { watches, clock, seed, metrics, .. } = deps;
+        Source { flavor: self.settings.flavor, watches, clock, seed: *seed, metrics: &metrics.reflectors }
     }
 
     fn on_cronjob(&self, change: Change<CronJob>, now: WallTime) {

@@ -16,19 +16,24 @@ const MERGE_PATCH: &str = "application/merge-patch+json";
 
 /// The requests of one CronJob's steps.
 #[derive(Clone)]
-pub(super) struct Calls {
+pub(in crate::controllers) struct Calls {
     api: ApiClient,
     flavor: Flavor,
 }
 
 impl Calls {
-    pub(super) fn new(api: ApiClient, flavor: Flavor) -> Self {
+    pub(in crate::controllers) fn new(api: ApiClient, flavor: Flavor) -> Self {
         Self { api, flavor }
     }
 
     /// Sends one call. `pending` is the due instant for which this step may still create a Job: until then its requests travel
     /// as urgently as that creation.
-    pub(super) async fn perform(&self, tenant: &Arc<str>, pending: Option<WallTime>, call: &Call) -> Answer {
+    pub(in crate::controllers) async fn perform(
+        &self,
+        tenant: &Arc<str>,
+        pending: Option<WallTime>,
+        call: &Call,
+    ) -> Answer {
         let lane = if pending.is_some() { Lane::Create } else { own_lane(call) };
         let urgency = Urgency { lane, due: pending, tenant: tenant.clone() };
         let sent = async |request| match request {

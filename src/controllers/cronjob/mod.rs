@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::caches::Feed;
+pub(super) use self::calls::Calls;
 use self::term::{Blueprint, Term};
 use super::{Counts, Deps, Options, Registration};
 use crate::cluster::{Phase, ReflectorHealth, Store};
@@ -121,7 +122,7 @@ impl Readiness {
 }
 
 /// A cache is ready when it has synced, or when the server does not know the kind, which is no fault of ours.
-fn is_ready(what: &str, synced: bool, health: &ReflectorHealth) -> Result<(), String> {
+pub(super) fn is_ready(what: &str, synced: bool, health: &ReflectorHealth) -> Result<(), String> {
     let report = health.report();
     if synced || report.phase == Phase::Absent {
         return Ok(());
