@@ -82,7 +82,9 @@ impl Case {
     }
 
     /// The state changed by something else than the run itself: this would be done now.
-    pub(super) fn update(&mut self, plan: Plan, now: WallTime) {
+    pub(super) fn update(&mut self, mut plan: Plan, now: WallTime) {
+        // Only the server knew, and it was asked when the case was opened.
+        plan.touched.live_copy |= self.plan.touched.live_copy;
         if plan.starts_as(&self.plan) {
             // The same, perhaps with other Jobs to replace.
             let since = self.since;

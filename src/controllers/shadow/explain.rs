@@ -48,9 +48,9 @@ impl Question<'_> {
         let edited = self.floor.is_some_and(|floor| due <= floor);
         edited
             .then_some(Rule::EditFloor)
+            .or_else(|| (live_copy && self.settings.flavor == Flavor::Volcano).then_some(Rule::ConsistentLiveCopy))
             .or_else(|| (readopted && self.policy() == Policy::Forbid).then_some(Rule::OwnRunReadopted))
             .or_else(|| recorded.then_some(Rule::OwnRunRecorded))
-            .or_else(|| (live_copy && self.settings.flavor == Flavor::Volcano).then_some(Rule::ConsistentLiveCopy))
             .or_else(|| self.arithmetic(due, false))
     }
 

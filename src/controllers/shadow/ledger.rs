@@ -229,7 +229,11 @@ impl Ledger {
         let Some(case) = self.cases.get(at) else { return (WallTime::MAX_UTC, self.view.clone()) };
         let replaces = self.view.cronjob.spec.policy == Policy::Replace;
         let mut view = if replaces { self.view_with_gone() } else { self.view.clone() };
-        view.undo_start(case.due, case.seen.as_ref().map(|seen| &seen.job.uid), case.last);
+        // Neither what was started for it, nor what was started in its place.
+        let others = self.cases.iter().filter(|other| case.is_missing() && other.is_unmatched());
+        for case in others.chain([case]) {
+            view.undo_start(case.due, case.seen.as_ref().map(|seen| &seen.job.uid), case.last);
+        }
         (case.due, view)
     }
 

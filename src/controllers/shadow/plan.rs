@@ -307,6 +307,10 @@ impl Plan {
         self.start = self.start.or_else(|| created.and_then(|job| job.scheduled_time));
         let (history, replaced): (Vec<_>, Vec<_>) =
             writes.deleted.iter().cloned().partition(|job| job.finish.is_some());
+        let active = &view.cronjob.status.active;
+        let forgotten = |job: &Arc<Job>| !active.iter().any(|reference| reference.uid == job.uid);
+        // Back into `active` and replaced in one step.
+        self.touched.readopted |= replaced.iter().any(forgotten);
         self.history.extend(history);
         self.replaced.extend(replaced);
         if let Some(status) = &writes.status {
