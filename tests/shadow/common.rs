@@ -79,7 +79,12 @@ impl Watcher {
         let client = kube::Client::new(service, "default");
         let registry: Registry = registry;
         let setup = Setup {
-            clients: Clients { requests: client.clone(), watches: client.clone(), leases: client, host: "sandbox".into() },
+            clients: Clients {
+                requests: client.clone(),
+                watches: client.clone(),
+                leases: client,
+                host: "sandbox".into(),
+            },
             client_options: ApiClientOptions::default(),
             clock: world.clock.clone(),
             seed: 5,
