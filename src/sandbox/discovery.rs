@@ -132,8 +132,11 @@ fn put_names(found: &mut Value, resource: &Resource) {
     }
 }
 
-/// Namespaces are not deleted together.
+/// Namespaces are not deleted together; of custom kinds the server names the verbs in another order.
 fn verbs(resource: &Resource) -> Vec<&'static str> {
+    if resource.custom {
+        return vec!["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+    }
     VERBS.into_iter().filter(|verb| *verb != "deletecollection" || resource.plural != "namespaces").collect()
 }
 

@@ -17,7 +17,12 @@ const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 pub fn check_format(call: &Call) -> Result<(), Refusal> {
     let formats: &[&str] =
         if call.resource.custom { &[JSON_PATCH, MERGE_PATCH] } else { &[JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH] };
-    if formats.contains(&call.content_type.as_str()) { Ok(()) } else { Err(Refusal::unsupported_patch()) }
+    match call.content_type.as_str() {
+        known if formats.contains(&known) => Ok(()),
+        // Only of custom kinds does the server say what they take.
+        STRATEGIC_PATCH => Err(Refusal::unsupported_media_type(formats)),
+        _ => Err(Refusal::unsupported_patch()),
+    }
 }
 
 /// `current` with the patch of the call applied.

@@ -32,7 +32,7 @@ pub struct About {
     /// `details.group`.
     pub group: &'static str,
     /// `details.kind`: the kind of an object that is refused, the plural of a resource otherwise.
-    pub kind: &'static str,
+    pub kind: String,
 }
 
 /// One entry of `details.causes`.
@@ -53,12 +53,12 @@ impl Refusal {
     }
 
     fn about(self, resource: &'static Resource, name: &str) -> Self {
-        let about = About { name: name.to_owned(), group: resource.group, kind: resource.plural };
+        let about = About { name: name.to_owned(), group: resource.group, kind: resource.plural.to_owned() };
         Self { about: Some(about), ..self }
     }
 
     fn about_kind(self, resource: &'static Resource, name: &str) -> Self {
-        let about = About { name: name.to_owned(), group: resource.group, kind: resource.kind };
+        let about = About { name: name.to_owned(), group: resource.group, kind: resource.kind.to_owned() };
         Self { about: Some(about), ..self }
     }
 
@@ -181,6 +181,14 @@ impl Refusal {
         Self::invalid(resource, name, vec![Cause::of(field, message)])
     }
 
+    /// 422 for a body of the kind `given` where a custom kind is served.
+    pub fn other_kind(resource: &'static Resource, given: &str, name: &str) -> Self {
+        let causes = vec![Cause::of("kind", &format!("Invalid value: {}: must be {}", quote(given), resource.kind))];
+        let message = format!("{given}.{} \"{name}\" is invalid: {}", resource.group, joined(&causes));
+        let about = About { name: name.to_owned(), group: resource.group, kind: given.to_owned() };
+        Self { causes, about: Some(about), ..Self::new(422, "Invalid", message) }
+    }
+
     /// 422 for a PUT of a kind that must say which version it replaces; it names the resource, not the kind.
     pub fn version_required(resource: &'static Resource, name: &str) -> Self {
         let causes = vec![Cause::of("metadata.resourceVersion", "Invalid value: 0: must be specified for an update")];
@@ -191,7 +199,7 @@ impl Refusal {
     /// 422 for query parameters or a body of options, by their kind: `ListOptions`, `DeleteOptions`, ...
     pub fn invalid_options(kind: &'static str, causes: Vec<Cause>) -> Self {
         let message = format!("{kind}.meta.k8s.io \"\" is invalid: {}", joined(&causes));
-        let about = About { name: String::new(), group: "meta.k8s.io", kind };
+        let about = About { name: String::new(), group: "meta.k8s.io", kind: kind.to_owned() };
         Self { causes, about: Some(about), ..Self::new(422, "Invalid", message) }
     }
 
@@ -258,7 +266,7 @@ impl Refusal {
     fn details(&self) -> Value {
         let mut details = Map::new();
         if let Some(about) = &self.about {
-            let texts = [("name", about.name.as_str()), ("group", about.group), ("kind", about.kind)];
+            let texts = [("name", about.name.as_str()), ("group", about.group), ("kind", about.kind.as_str())];
             for (key, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
                 details.insert(key.to_owned(), text.into());
             }

@@ -27,6 +27,10 @@ const HASH: &str = "nothing is stored in versions, so no hash tells of them";
 const NO_ADDRESS: &str = "the sandbox does not know its own address";
 const OLD_WATCH: &str = "the paths below /watch/, deprecated since 1.11, are not served";
 
+const WEBHOOK: &str =
+    "Volcano's own webhook refuses it, which the sandbox plays and the server by itself does not have";
+const NO_APPLY: &str = "server-side apply is not served, and the list says so";
+
 const ALLOWED: &[Allowed] = &[
     allowed("cronjobs", "another kind in the body", "/message", DECODER),
     allowed("cronjobs", "another version in the body", "/message", DECODER),
@@ -53,8 +57,11 @@ const ALLOWED: &[Allowed] = &[
     allowed("*", "*", "*/columnDefinitions/*/description", DESCRIPTION),
     allowed("pods", "a Pod is deleted *", "/metadata/deletion*", NO_KUBELET),
     allowed("pods", "a Pod is deleted *", "/metadata/generation", NO_KUBELET),
-    allowed("discovery", "*", "/resources/*/storageVersionHash", HASH),
+    allowed("*", "*", "/resources/*/storageVersionHash", HASH),
     allowed("discovery", "the groups' names", "/serverAddressByClientCIDRs", NO_ADDRESS),
+    allowed("volcano", "no spec", "*", WEBHOOK),
+    allowed("volcano", "without kind and version", "/message", DECODER),
+    allowed("volcano", "a strategic patch", "/message", NO_APPLY),
     allowed("watches", "the old path of watches", "*", OLD_WATCH),
 ];
 

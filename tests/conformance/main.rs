@@ -52,6 +52,9 @@ async fn the_sandbox_answers_as_the_real_server_does() {
 async fn the_recorded_answers_are_what_the_real_server_says() {
     let test = "conformance";
     let Some(plane) = ControlPlane::start(test, Options::default()).await else { return };
+    let definitions = concat!(env!("CARGO_MANIFEST_DIR"), "/config/crd");
+    plane.kubectl_ok(&["apply", "-f", definitions]);
+    plane.kubectl_ok(&["wait", "--for=condition=Established", "--timeout=30s", "-f", definitions]);
     let record = std::env::var(RECORD).is_ok_and(|value| value == "1");
     let mut faults = Vec::new();
     for script in Script::all() {

@@ -59,6 +59,11 @@ impl Causes {
         self.push("FieldValueInvalid", field, join(&format!("Invalid value: {}", go_value(value)), detail));
     }
 
+    /// A value of another type than the schema says.
+    pub(super) fn wrong_type(&mut self, field: impl Into<String>, value: &Value, detail: &str) {
+        self.push("FieldValueTypeInvalid", field, join(&format!("Invalid value: {}", go_value(value)), detail));
+    }
+
     /// A value that breaks a rule, in the server's own spelling of the value.
     pub(super) fn invalid_text(&mut self, field: impl Into<String>, value: &str, detail: &str) {
         self.push("FieldValueInvalid", field, join(&format!("Invalid value: {value}"), detail));

@@ -21,6 +21,8 @@ pub(super) enum Schema {
         max: usize,
         pattern: Pattern,
     },
+    /// An RFC 3339 instant.
+    Instant,
     /// One of these texts.
     Enum(&'static [&'static str]),
     /// A list of at least `min` items.
@@ -186,6 +188,13 @@ impl Schema {
                     causes.invalid(path, value, &format!("{path} in body should match '{}'", pattern.regex()));
                 }
             }
+            (Self::Instant, Value::String(text)) => {
+                if chrono::DateTime::parse_from_rfc3339(text).is_err() {
+                    // Formats are told of by the last part of the path alone.
+                    let name = path.rsplit('.').next().unwrap_or(path);
+                    causes.wrong_type(path, value, &format!("{name} in body must be of type date-time: {text:?}"));
+                }
+            }
             (Self::Enum(allowed), Value::String(text)) => {
                 if !allowed.contains(&text.as_str()) {
                     causes.unsupported(path, value, allowed);
@@ -215,7 +224,7 @@ impl Schema {
             _ => {
                 let found = type_of(value);
                 let detail = format!("{path} in body must be of type {}: {found:?}", self.type_name());
-                causes.invalid(path, &Value::from(found), &detail);
+                causes.wrong_type(path, &Value::from(found), &detail);
             }
         }
     }
@@ -225,7 +234,7 @@ impl Schema {
             Self::Any => "any",
             Self::Boolean => "boolean",
             Self::Integer { .. } => "integer",
-            Self::Text { .. } | Self::Enum(_) => "string",
+            Self::Text { .. } | Self::Instant | Self::Enum(_) => "string",
             Self::List { .. } => "array",
             Self::Map(_) | Self::Object(_) | Self::PodTemplate => "object",
         }

@@ -32,8 +32,8 @@ const CRONJOB_SPEC: &[Field] = &[
 
 const CRONJOB_STATUS: &[Field] = &[
     field("active", Schema::List { items: &Schema::Object(REFERENCE), min: 0 }),
-    field("lastScheduleTime", TEXT),
-    field("lastSuccessfulTime", TEXT),
+    field("lastScheduleTime", Schema::Instant),
+    field("lastSuccessfulTime", Schema::Instant),
 ];
 
 const REFERENCE: &[Field] = &[
@@ -146,5 +146,9 @@ const JOB_STATUS: &[Field] = &[
     field("version", INTEGER),
 ];
 
-const STATE: &[Field] =
-    &[field("lastTransitionTime", TEXT), field("message", TEXT), field("phase", TEXT), field("reason", TEXT)];
+const STATE: &[Field] = &[
+    field("lastTransitionTime", Schema::Instant),
+    field("message", TEXT),
+    field("phase", TEXT),
+    field("reason", TEXT),
+];

@@ -97,6 +97,10 @@ impl Store {
         let page = page(collection, call, &selector, revision, token.as_ref())
             .map_err(|expired| Refusal::expired(revision, expired.trimmed))?;
         let mut metadata = json!({ "resourceVersion": revision.to_string() });
+        if call.resource.custom && call.form == Form::Object {
+            // Lists of custom kinds always say it.
+            metadata["continue"] = "".into();
+        }
         if let (true, Some(last)) = (page.more, page.objects.last()) {
             let token = Continue { rv: revision, after: last.key.to_string(), left: page.left };
             metadata["continue"] = token.encode().into();

@@ -170,7 +170,11 @@ fn read_body(call: &Call) -> Result<Value, Refusal> {
             None if !call.resource.custom => {
                 fields.insert(field.to_owned(), expected.into());
             }
-            None => return Err(Refusal::bad_request(format!("Object '{field}' is missing"))),
+            None => return Err(missing(call, if field == "kind" { "Kind" } else { field })),
+            Some(given) if call.resource.custom && field == "kind" => {
+                let name = fields.get("metadata").and_then(|metadata| metadata["name"].as_str());
+                return Err(Refusal::other_kind(call.resource, given, name.unwrap_or_default()));
+            }
             Some(given) => {
                 let version = call.resource.version;
                 let text = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {field} is {given}");
@@ -179,6 +183,15 @@ fn read_body(call: &Call) -> Result<Value, Refusal> {
         }
     }
     Ok(object)
+}
+
+/// 400 for a body of a custom kind that does not say what it is.
+fn missing(call: &Call, field: &str) -> Refusal {
+    let body = String::from_utf8_lossy(&call.body);
+    Refusal::bad_request(format!(
+        "the object provided is unrecognized (must be of type {}): Object '{field}' is missing in '{body}'",
+        call.resource.kind
+    ))
 }
 
 /// Namespace and name of the object agree with the path.

@@ -84,8 +84,14 @@ const LEASE: &[Column] = &[NAME, text("Holder"), AGE];
 // A number under the name of a text, as from the real server.
 const CONFIG_MAP: &[Column] = &[NAME, text("Data"), AGE];
 const SERVICE_ACCOUNT: &[Column] = &[NAME, number("Secrets"), AGE];
+/// Columns of custom kinds may be dates.
+const fn date(name: &'static str) -> Column {
+    Column { name, kind: "date", wide: false }
+}
+
 const VOLCANO_JOB: &[Column] =
-    &[NAME, text("STATUS"), number("minAvailable"), number("RUNNINGS"), text("AGE"), wide("QUEUE")];
+    &[NAME, text("STATUS"), number("minAvailable"), number("RUNNINGS"), date("AGE"), wide("QUEUE")];
+const VOLCANO_OTHER: &[Column] = &[NAME, date("Age")];
 const OTHER: &[Column] = &[NAME, AGE];
 
 /// The columns of a kind and the function that fills a row.
@@ -102,6 +108,7 @@ fn layout(resource: &Resource) -> Layout {
         ("", "serviceaccounts") => (SERVICE_ACCOUNT, cells::service_account),
         ("coordination.k8s.io", "leases") => (LEASE, cells::lease),
         ("batch.volcano.sh", "jobs") => (VOLCANO_JOB, cells::volcano_job),
+        ("batch.volcano.sh", _) => (VOLCANO_OTHER, cells::other),
         _ => (OTHER, cells::other),
     }
 }
