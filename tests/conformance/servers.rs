@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use chrono::TimeZone;
 use cronjob_controller::clock::Clock;
+use cronjob_controller::sandbox::store::Store;
 use cronjob_controller::sandbox::{Options, Sandbox};
 use http_body::Body;
 use http_body_util::{BodyExt, Full};
@@ -22,7 +23,10 @@ pub(crate) struct Sandboxed(Sandbox);
 impl Sandboxed {
     pub(crate) fn new() -> Self {
         let noon = chrono::Utc.with_ymd_and_hms(2026, 3, 8, 12, 0, 0).unwrap();
-        Self(Sandbox::new(Clock::starting_at(noon), 7, Options::default()))
+        let sandbox = Sandbox::new(Clock::starting_at(noon), 7, Options::default());
+        // As on a server that has been started, whose caches begin there.
+        sandbox.compact(sandbox.with_store(Store::revision));
+        Self(sandbox)
     }
 }
 
