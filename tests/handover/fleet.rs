@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use cronjob_controller::clock::Clock;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
@@ -33,6 +34,9 @@ pub(crate) struct Fleet {
     holder: watch::Receiver<Holder>,
     /// Logs of all processes that ever ran.
     logs: Vec<PathBuf>,
+    /// When frozen lines were opened again, by the user of their replica.
+    thaws: BTreeMap<String, Vec<DateTime<Utc>>>,
+    clock: Clock,
     tasks: Vec<AbortOnDropHandle<()>>,
 }
 
@@ -51,7 +55,7 @@ impl Fleet {
         let tasks = TaskTracker::new();
         let (seen, holder) = watch::channel((String::new(), None));
         let (ready, begun) = oneshot::channel();
-        let clock = clock.clone();
+        let (fleet_clock, clock) = (clock.clone(), clock.clone());
         let on_lease = move |lease| {
             if let Seen::Applied(lease) = lease {
                 let lease: Lease = lease;
@@ -69,11 +73,14 @@ impl Fleet {
         let (mut replicas, mut logs) = (Vec::new(), Vec::new());
         for at in 0..REPLICAS {
             let proxy = Arc::new(Proxy::start(server, &tasks).await);
+            plane.kubeconfig(&user(at), &user(at), Some("system:masters"));
             let (pid, log) = start_process(&mut plane, at, 0, &proxy);
             replicas.push(Replica { proxy, pid, identity: identity_in(&log).await, incarnation: 0 });
             logs.push(log);
         }
-        let mut fleet = Self { plane, replicas, holder, logs, tasks: vec![AbortOnDropHandle::new(watching)] };
+        let tasks = vec![AbortOnDropHandle::new(watching)];
+        let mut fleet =
+            Self { plane, replicas, holder, logs, thaws: BTreeMap::new(), clock: fleet_clock, tasks };
         fleet.leader().await;
         fleet
     }
@@ -118,7 +125,12 @@ impl Fleet {
                 return;
             }
             Blow::Stop => signal(self.replicas[at].pid, "CONT"),
-            Blow::Freeze | Blow::Cut => self.replicas[at].proxy.set(Mode::Open),
+            Blow::Freeze | Blow::Cut => {
+                if blow == Blow::Freeze {
+                    self.thaws.entry(user(at)).or_default().push(self.clock.wall());
+                }
+                self.replicas[at].proxy.set(Mode::Open);
+            }
         }
         assert!(!self.plane.has_ended(self.replicas[at].pid), "{blow:?} has ended a process");
     }
@@ -146,11 +158,21 @@ impl Fleet {
         self.tasks.clear();
     }
 
+    /// When frozen lines were opened again, by the user of their replica.
+    pub(crate) fn thaws(&self) -> &BTreeMap<String, Vec<DateTime<Utc>>> {
+        &self.thaws
+    }
+
     /// How often a process led once more after it had lost the lead.
     pub(crate) fn terms_after_a_loss(&self) -> usize {
         let terms = |log: &PathBuf| lines(log).iter().filter(|line| line["message"] == "became leader").count();
         self.logs.iter().map(|log| terms(log).saturating_sub(1)).sum()
     }
+}
+
+/// As whom a replica speaks to the server.
+fn user(at: usize) -> String {
+    format!("replica-{at}")
 }
 
 fn start_process(plane: &mut ControlPlane, at: usize, incarnation: usize, proxy: &Proxy) -> (u32, PathBuf) {
@@ -164,7 +186,7 @@ fn start_process(plane: &mut ControlPlane, at: usize, incarnation: usize, proxy:
     ]);
     command.args(["--logging-format=json", "--leader-elect-resource-namespace=default"]);
     command.args([
-        format!("--kubeconfig={}", plane.admin_kubeconfig().display()),
+        format!("--kubeconfig={}", plane.path(&format!("{}.kubeconfig", user(at))).display()),
         format!("--master=https://{}", proxy.address),
         format!("--leader-elect-lease-duration={}ms", LEASE.as_millis()),
         format!("--leader-elect-renew-deadline={}ms", RENEW.as_millis()),

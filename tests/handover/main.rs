@@ -5,6 +5,7 @@
 //! earlier run. Needs the programs of tests/controlplane; without them it names itself as skipped.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on panics")]
 
+mod audit;
 mod fleet;
 mod ledger;
 mod proxy;
@@ -20,6 +21,7 @@ use rand::rngs::{StdRng, SysRng};
 use rand::{RngExt, SeedableRng, TryRng};
 use tokio::time::sleep;
 
+use audit::Audit;
 use fleet::Fleet;
 use ledger::Ledger;
 use report::Report;
@@ -63,7 +65,9 @@ impl Blow {
 async fn no_run_is_lost_or_repeated_however_leaders_end() {
     let handovers: usize = setting("HANDOVERS").unwrap_or(12);
     let seed = setting("HANDOVER_SEED").unwrap_or_else(|| SysRng.try_next_u64().unwrap() % 1_000_000);
-    let Some(plane) = ControlPlane::start("handover", Options::default()).await else { return };
+    let audit = Audit::new();
+    let options = Options { apiserver: audit.flags() };
+    let Some(plane) = ControlPlane::start("handover", options).await else { return };
     println!("{handovers} hand-overs, HANDOVER_SEED={seed}");
     let (clock, mut rng) = (Clock::system(), StdRng::seed_from_u64(seed));
     let client = plane.client().await;
@@ -89,8 +93,18 @@ async fn no_run_is_lost_or_repeated_however_leaders_end() {
     fleet.end().await;
     println!("{}", report.table());
     println!("{outcome}");
+    let verdict = audit.judge(fleet.thaws());
+    println!(
+        "{} writes in {} tenures: {} out of turn, besides {} that a frozen line gave back late",
+        verdict.writes,
+        verdict.tenures,
+        verdict.out_of_turn.len(),
+        verdict.thawed
+    );
     report.check();
     outcome.check();
+    assert!(verdict.writes > 0 && verdict.tenures > handovers, "the audit log is not complete");
+    assert_eq!(verdict.out_of_turn, [""; 0], "written by who did not lead");
     assert!(fleet.terms_after_a_loss() > 0 || handovers < 50, "no process has led a second time");
 }
 
