@@ -52,7 +52,10 @@ impl Audit {
     /// Flags of the API server.
     pub(crate) fn flags(&self) -> Vec<String> {
         let path = |name: &str| self.folder.path().join(name).display().to_string();
-        vec![format!("--audit-policy-file={}", path("policy.json")), format!("--audit-log-path={}", self.log().display())]
+        vec![
+            format!("--audit-policy-file={}", path("policy.json")),
+            format!("--audit-log-path={}", self.log().display()),
+        ]
     }
 
     fn log(&self) -> PathBuf {

@@ -79,8 +79,7 @@ impl Fleet {
             logs.push(log);
         }
         let tasks = vec![AbortOnDropHandle::new(watching)];
-        let mut fleet =
-            Self { plane, replicas, holder, logs, thaws: BTreeMap::new(), clock: fleet_clock, tasks };
+        let mut fleet = Self { plane, replicas, holder, logs, thaws: BTreeMap::new(), clock: fleet_clock, tasks };
         fleet.leader().await;
         fleet
     }
