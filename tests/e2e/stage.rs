@@ -48,9 +48,9 @@ impl Stage {
         self.now().duration_trunc(TimeDelta::minutes(1)).unwrap()
     }
 
-    /// A minute that begins in 20 to 80 seconds: late enough to prepare something for it.
-    pub(crate) fn coming_minute(&self) -> DateTime<Utc> {
-        let prepared = self.now() + TimeDelta::seconds(20);
+    /// The first minute that begins in `seconds` or more: late enough to prepare something for it.
+    pub(crate) fn coming_minute(&self, seconds: i64) -> DateTime<Utc> {
+        let prepared = self.now() + TimeDelta::seconds(seconds);
         prepared.duration_trunc(TimeDelta::minutes(1)).unwrap() + TimeDelta::minutes(1)
     }
 

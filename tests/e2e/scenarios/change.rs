@@ -31,7 +31,7 @@ pub(crate) async fn suspend_resume(stage: &Stage) -> anyhow::Result<()> {
 
 /// A new schedule holds from its edit on: what would have been due before does not start, what comes does.
 pub(crate) async fn edit_schedule(stage: &Stage) -> anyhow::Result<()> {
-    let (past, coming) = (stage.this_minute() - minutes(3), stage.coming_minute());
+    let past = stage.this_minute() - minutes(3);
     let last = past - minutes(20);
     let never_now = daily(past + minutes(600));
     for name in ["c", "back"] {
@@ -40,8 +40,13 @@ pub(crate) async fn edit_schedule(stage: &Stage) -> anyhow::Result<()> {
     }
     // Long enough for the controller to know them as they were.
     stage.pass(2).await;
+    let coming = stage.coming_minute(20);
     stage.patch_cronjob("back", &json!({"schedule": daily(past)})).await?;
     stage.patch_cronjob("c", &json!({"schedule": daily(coming)})).await?;
+    // An edit wakes nobody before the new schedule does; another change makes the controller look at once.
+    stage.pass(1).await;
+    let looked = json!({"metadata": {"labels": {"looked": "again"}}});
+    stage.patch(&stage.cronjob_path("back"), &looked).await?;
     stage.until(coming).await;
     let name = job_name("c", coming);
     let created = stage.api.created(&stage.namespace, "c", &name);
@@ -50,7 +55,7 @@ pub(crate) async fn edit_schedule(stage: &Stage) -> anyhow::Result<()> {
 }
 
 pub(crate) async fn edit_zone(stage: &Stage) -> anyhow::Result<()> {
-    let coming = stage.coming_minute();
+    let coming = stage.coming_minute(40);
     let last = stage.this_minute();
     let object = cronjob(stage.api, "c", &daily_in_kathmandu(coming), &json!({"timeZone": "Etc/UTC"}));
     stage.create_overdue(object, last).await?;

@@ -54,7 +54,7 @@ pub(crate) async fn stored(stage: &Stage) -> anyhow::Result<()> {
     let step = stage.api.unparseable(FOUR_FIELDS, FIELDS_ERROR);
     stage.expect("schedule", Picture::last(last).said([edit.clone(), step.clone()])).await?;
     stage.expect("zone", Picture::last(last).said([bad_zone.clone()])).await?;
-    let coming = stage.coming_minute();
+    let coming = stage.coming_minute(20);
     stage.patch_cronjob("schedule", &json!({"schedule": daily(coming)})).await?;
     stage.patch_cronjob("zone", &json!({"schedule": daily(coming), "timeZone": "Etc/UTC"})).await?;
     stage.until(coming).await;
