@@ -86,6 +86,8 @@ fn every_flag_is_reached_from_the_file_and_from_its_variable() {
         ("metrics: {secure: false}", "metrics-secure", "false"),
         ("metrics: {tlsCertFile: /c, tlsPrivateKeyFile: /p}", "tls-cert-file", "/c"),
         ("metrics: {tlsCertFile: /c, tlsPrivateKeyFile: /p}", "tls-private-key-file", "/p"),
+        ("shadow: {enabled: true}", "shadow", "true"),
+        ("shadow: {report: /r}", "shadow-report", "/r"),
         ("shutdownBudget: 1m", "shutdown-budget", "1m"),
     ];
     let mut missing: Vec<String> = loaded(None, &[], &[]).unwrap().flags.into_iter().map(|flag| flag.name).collect();
