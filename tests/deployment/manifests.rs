@@ -26,6 +26,26 @@ fn what_is_made_of_other_files_is_up_to_date() {
 }
 
 #[test]
+fn the_shadow_may_read_and_nothing_else() {
+    let Some(objects) = kustomized("the_shadow_may_read_and_nothing_else", "deploy/kustomize/overlays/shadow") else {
+        return;
+    };
+    let kinds: Vec<&str> = objects.iter().map(|object| text(&object["kind"])).collect();
+    assert_eq!(
+        kinds,
+        ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Service", "Deployment"],
+        "{:?}",
+        names(&objects)
+    );
+    let rules = object(&objects, "ClusterRole/cronjob-controller-shadow")["rules"].as_array().unwrap();
+    assert!(rules.iter().all(|rule| rule["verbs"] == json!(["get", "list", "watch"])), "{rules:?}");
+    let pod = &object(&objects, "Deployment/cronjob-controller-shadow")["spec"]["template"]["spec"];
+    assert_eq!(pod["serviceAccountName"], "cronjob-controller-shadow");
+    assert!(pod["containers"][0]["args"].as_array().unwrap().contains(&json!("--shadow")));
+    selectors_meet_the_pods(&objects);
+}
+
+#[test]
 fn every_overlay_and_every_component_builds() {
     let test = "every_overlay_and_every_component_builds";
     for overlay in OVERLAYS {
