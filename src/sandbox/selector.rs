@@ -53,8 +53,7 @@ impl Selector {
     /// # Errors
     /// 400 for texts that cannot be read and for field labels that the kind does not offer.
     pub fn parse(resource: &'static Resource, labels: &str, fields: &str) -> Result<Self, Refusal> {
-        let mut selector = Self::default();
-        selector.labels = labels::parse(labels).map_err(Refusal::bad_request)?;
+        let mut selector = Self { labels: labels::parse(labels).map_err(Refusal::bad_request)?, fields: Vec::new() };
         for term in fields.split(',').filter(|term| !term.is_empty()) {
             selector.fields.push(FieldTerm::parse(resource, term)?);
         }

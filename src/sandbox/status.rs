@@ -17,7 +17,7 @@ pub struct Refusal {
     /// The text for people.
     pub message: String,
     /// What `details` speaks of; `None`: there are no details unless something else needs them.
-    pub about: Option<About>,
+    pub about: Option<Box<About>>,
     /// `details.causes`.
     pub causes: Vec<Cause>,
     /// `details.retryAfterSeconds` and the header `Retry-After`, in seconds.
@@ -54,17 +54,17 @@ impl Refusal {
 
     fn about(self, resource: &'static Resource, name: &str) -> Self {
         let about = About { name: name.to_owned(), group: resource.group, kind: resource.plural.to_owned() };
-        Self { about: Some(about), ..self }
+        Self { about: Some(Box::new(about)), ..self }
     }
 
     fn about_kind(self, resource: &'static Resource, name: &str) -> Self {
         let about = About { name: name.to_owned(), group: resource.group, kind: resource.kind.to_owned() };
-        Self { about: Some(about), ..self }
+        Self { about: Some(Box::new(about)), ..self }
     }
 
     /// With `details` that say nothing.
     fn about_nothing(self) -> Self {
-        Self { about: Some(About::default()), ..self }
+        Self { about: Some(Box::default()), ..self }
     }
 
     /// 404 for one object.
@@ -186,7 +186,7 @@ impl Refusal {
         let causes = vec![Cause::of("kind", &format!("Invalid value: {}: must be {}", quote(given), resource.kind))];
         let message = format!("{given}.{} \"{name}\" is invalid: {}", resource.group, joined(&causes));
         let about = About { name: name.to_owned(), group: resource.group, kind: given.to_owned() };
-        Self { causes, about: Some(about), ..Self::new(422, "Invalid", message) }
+        Self { causes, about: Some(Box::new(about)), ..Self::new(422, "Invalid", message) }
     }
 
     /// 422 for a PUT of a kind that must say which version it replaces; it names the resource, not the kind.
@@ -200,7 +200,7 @@ impl Refusal {
     pub fn invalid_options(kind: &'static str, causes: Vec<Cause>) -> Self {
         let message = format!("{kind}.meta.k8s.io \"\" is invalid: {}", joined(&causes));
         let about = About { name: String::new(), group: "meta.k8s.io", kind: kind.to_owned() };
-        Self { causes, about: Some(about), ..Self::new(422, "Invalid", message) }
+        Self { causes, about: Some(Box::new(about)), ..Self::new(422, "Invalid", message) }
     }
 
     /// 422 for a patch whose outcome `patched` is no object of the kind.
