@@ -184,6 +184,13 @@ impl Memory {
         }
     }
 
+    /// The server showed `live` where the cache shows `cached`: believed like an own write until the cache is as new.
+    pub fn on_read(&mut self, cached: &Arc<CronJob>, live: Arc<CronJob>) {
+        // Settles whose memory this is.
+        self.newest(cached.clone());
+        self.on_written(cached, live);
+    }
+
     /// Whether this is said for the first time for the due instant of `minutes`; notes it.
     pub(super) fn first(&mut self, what: Once, minutes: i64) -> bool {
         let Some(said) = self.said.get_mut(what as usize) else { return true };

@@ -1,6 +1,5 @@
 //! The actor of one CronJob: its memory between steps, and the loop that drives a step.
 
-use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use super::voice::{Voice, invalid_by};
 use crate::clock::Clock;
 use crate::cluster::Store;
 use crate::engine::{Kind, Next, Retry, StepContext, Wake, stable_hash};
-use crate::model::{ApiFailure, CronJob, Job, ObjectKey, WallTime, newer_version};
+use crate::model::{ApiFailure, CronJob, Job, ObjectKey, WallTime};
 use crate::reconcile::{self, Answer, Call, Memory, Outcome, Settings, Step, StepError, Timetable, WAKE_DELAY};
 use crate::telemetry::InvalidReason;
 
@@ -42,7 +41,7 @@ pub(super) struct News {
 #[derive(Default)]
 pub(super) struct Actor {
     memory: Memory,
-    /// Whether what a leader before us did is known; see [`CronJobs::as_left`].
+    /// Whether what a leader before us did is known; see [`CronJobs::catch_up`].
     caught_up: bool,
     /// Under which reason this CronJob is counted as one that cannot run.
     invalid: Option<InvalidReason>,
@@ -66,32 +65,28 @@ impl CronJobs {
         let _known = self.taken_over.set(self.clock.wall());
     }
 
-    /// `cached` as the leader before us left it. It may have started the run that is pending, and even have cleaned its Job
-    /// away, without our caches showing it yet. The record is on the server (a run is recorded before its Job may be deleted), so a read settles it;
-    /// needed only for what was due before we took over, and once.
+    /// Finds out how the leader before us left `cached`. It may have started the run that is pending, and even have cleaned its Job
+    /// away, without our caches showing it yet. The record is on the server (a run is recorded before its Job may be deleted), so a
+    /// read settles it, remembered until the cache is as new; needed only for what was due before we took over, and once.
     ///
     /// # Errors
     /// The server did not say.
-    async fn as_left(
+    async fn catch_up(
         &self,
-        cached: Arc<CronJob>,
+        cached: &Arc<CronJob>,
         actor: &mut Actor,
         edited: &Option<WallTime>,
-    ) -> Result<Arc<CronJob>, ApiFailure> {
-        let Some(taken_over) = self.taken_over.get().filter(|_| !actor.caught_up) else { return Ok(cached) };
-        let pending = self.first_due(&cached, edited, *taken_over).filter(|due| due <= taken_over);
+    ) -> Result<(), ApiFailure> {
+        let Some(taken_over) = self.taken_over.get().filter(|_| !actor.caught_up) else { return Ok(()) };
+        let pending = self.first_due(cached, edited, *taken_over).filter(|due| due <= taken_over);
         if pending.is_some() {
             let call = Call::GetCronJob { key: cached.key.clone() };
-            let live = match self.calls.perform(&cached.key.namespace, pending, &call).await {
-                Answer::CronJob(live) => live?,
-                _ => return Ok(cached),
-            };
-            actor.caught_up = true;
-            let is_newer = newer_version(&live.resource_version, &cached.resource_version) != Some(Ordering::Less);
-            return Ok(if is_newer && live.uid == cached.uid { live } else { cached });
+            if let Answer::CronJob(live) = self.calls.perform(&cached.key.namespace, pending, &call).await {
+                actor.memory.on_read(cached, live?);
+            }
         }
         actor.caught_up = true;
-        Ok(cached)
+        Ok(())
     }
 
     /// When `cronjob` is due, or has been due since, going by its own status.
@@ -179,14 +174,11 @@ impl Kind for CronJobs {
         if let Some(edited) = edited {
             actor.memory.raise_floor(edited);
         }
-        let cronjob = match self.as_left(cronjob, actor, &edited).await {
-            Ok(cronjob) => cronjob,
-            Err(failure) => {
-                tracing::warn!(cronjob = %key, error = %failure, "cannot see what the leader before did; trying again");
-                let retry = failure.retry_after.map_or(Retry::Backoff, |wait| Retry::After(wait.min(LONGEST_WAIT)));
-                return Next::failed(retry, None);
-            }
-        };
+        if let Err(failure) = self.catch_up(&cronjob, actor, &edited).await {
+            tracing::warn!(cronjob = %key, error = %failure, "cannot see what the leader before did; trying again");
+            let retry = failure.retry_after.map_or(Retry::Backoff, |wait| Retry::After(wait.min(LONGEST_WAIT)));
+            return Next::failed(retry, None);
+        }
         let (outcome, invalid) = self.drive(&cronjob, &mut actor.memory, context.now).await;
         self.voice.metrics().validity_changed(actor.invalid, invalid);
         actor.invalid = invalid;
