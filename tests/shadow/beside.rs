@@ -153,3 +153,28 @@ async fn twenty_thousand_due_at_once_are_judged_and_leave_nothing_behind() {
     assert_eq!((summary.records, summary.open), (count as u64, 0));
     world.end().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_only_a_write_shows_is_told_as_not_started_and_not_as_anything_else() {
+    let mut world = World::new(START);
+    for number in 0..5 {
+        world.create(&cronjob(&format!("cj-{number}"), "* * * * *", json!({}))).await;
+    }
+    world.run_jobs();
+    world.start();
+    let watcher = Watcher::start(&world).await;
+    let quota = Fault::refuse(403, None).on(Verb::Create).resource("batch", "jobs");
+    let refusal = world.sandbox.faults().install(quota);
+    pass_until(&world, "2026-03-01T10:03:00Z", -20).await;
+    world.sandbox.faults().remove(refusal);
+    pass_until(&world, "2026-03-01T10:10:00Z", 20).await;
+    let differing = watcher.differing();
+    let missing = |record: &&cronjob_controller::controllers::shadow::Record| {
+        (record.difference, record.rule) == (Difference::NotStarted, Some("unexplained"))
+    };
+    assert_eq!(differing.iter().filter(missing).count(), 5, "{differing:#?}");
+    let late = differing.iter().filter(|record| record.difference == Difference::Late).count();
+    assert_eq!(differing.len() - late, 5, "the run of 10:02 comes when it may, and nothing echoes: {differing:#?}");
+    watcher.end().await;
+    world.end().await;
+}
