@@ -24,6 +24,7 @@ pub struct Fault {
     subresource: Option<Subresource>,
     namespace: Option<String>,
     name: Option<String>,
+    client: Option<String>,
     /// Chance that a matching request is hit, 0 to 1.
     probability: f64,
     /// Matching requests to let pass first.
@@ -91,6 +92,7 @@ impl Fault {
             subresource: None,
             namespace: None,
             name: None,
+            client: None,
             probability: 1.0,
             skip: 0,
             times: None,
@@ -163,6 +165,13 @@ impl Fault {
         self
     }
 
+    /// Only requests of this client; see [`super::Sandbox::service_of`].
+    #[must_use]
+    pub fn client(mut self, client: &str) -> Self {
+        self.client = Some(client.to_owned());
+        self
+    }
+
     /// Hits each matching request with this chance, 0 to 1.
     #[must_use]
     pub fn probability(mut self, probability: f64) -> Self {
@@ -184,7 +193,7 @@ impl Fault {
         self
     }
 
-    fn matches(&self, call: &Call, name: &str) -> bool {
+    fn matches(&self, call: &Call, name: &str, client: &str) -> bool {
         let equal = |wanted: &Option<String>, given: &str| wanted.as_ref().is_none_or(|wanted| wanted == given);
         let (group, plural) = (call.resource.group, call.resource.plural);
         (self.verbs.is_empty() || self.verbs.contains(&call.verb))
@@ -192,6 +201,7 @@ impl Fault {
             && self.subresource.is_none_or(|subresource| subresource == call.subresource)
             && equal(&self.namespace, &call.namespace)
             && equal(&self.name, name)
+            && equal(&self.client, client)
     }
 
     fn is_spent(&self) -> bool {
@@ -288,14 +298,14 @@ impl Faults {
     }
 
     /// What happens to this request, in the order of installation.
-    pub(super) fn decide(&self, call: &Call) -> Vec<Action> {
+    pub(super) fn decide(&self, call: &Call, client: &str) -> Vec<Action> {
         let Inner { rng, rules, .. } = &mut *self.lock();
         if rules.is_empty() {
             return Vec::new();
         }
         let name = name_of(call);
         let act = |(_, rule): &mut (FaultId, Fault)| {
-            (rule.matches(call, &name) && rule.hits(rng)).then(|| rule.action.clone())
+            (rule.matches(call, &name, client) && rule.hits(rng)).then(|| rule.action.clone())
         };
         let actions = rules.iter_mut().filter_map(act).collect();
         rules.retain(|(_, rule)| !rule.is_spent());

@@ -27,6 +27,7 @@ pub mod status;
 pub mod store;
 pub mod strategic;
 pub mod table;
+pub mod tap;
 mod watch;
 
 use std::sync::Arc;
@@ -96,6 +97,22 @@ impl Sandbox {
     /// The server as a service for HTTP requests with any body.
     pub fn service(&self) -> SandboxService {
         SandboxService::new(self.shared.clone())
+    }
+
+    /// The same for a client with a name: faults can be narrowed to it ([`faults::Fault::client`]), and a [`tap::Tap`] hears
+    /// who sent what.
+    pub fn service_of(&self, client: &str) -> SandboxService {
+        self.service().of(client)
+    }
+
+    /// The same for other programs on other connections: faults do not touch it.
+    pub fn service_without_faults(&self, client: &str) -> SandboxService {
+        self.service().of(client).without_faults()
+    }
+
+    /// Lets `tap` hear of everything from now on. One is enough for a server; whether this is the first.
+    pub fn listen(&self, tap: Arc<dyn tap::Tap>) -> bool {
+        self.shared.taps.set(tap)
     }
 
     /// A client that talks to this server without a socket. Needs a tokio runtime around it, as every kube client does.

@@ -29,11 +29,29 @@ pub struct Disconnected;
 #[derive(Debug, Clone)]
 pub struct SandboxService {
     shared: Arc<Shared>,
+    client: Client,
+}
+
+/// Who is at the other end.
+#[derive(Debug, Clone)]
+struct Client {
+    name: Arc<str>,
+    faults: bool,
 }
 
 impl SandboxService {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+        Self { shared, client: Client { name: "".into(), faults: true } }
+    }
+
+    pub(super) fn of(mut self, client: &str) -> Self {
+        self.client.name = client.into();
+        self
+    }
+
+    pub(super) fn without_faults(mut self) -> Self {
+        self.client.faults = false;
+        self
     }
 }
 
@@ -52,14 +70,14 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let shared = self.shared.clone();
+        let (shared, client) = (self.shared.clone(), self.client.clone());
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let body = body.collect().await.map_err(|_| Disconnected)?.to_bytes();
             match Call::parse(&parts.method, &parts.uri, &parts.headers) {
                 Err(refusal) => Ok(refused(&refusal)),
                 Ok(Route::Outside) => Ok(super::outside::respond(&parts.uri, &parts.headers)),
-                Ok(Route::Resource(call)) => handle(shared, Call { body, ..*call }).await,
+                Ok(Route::Resource(call)) => handle(shared, client, Call { body, ..*call }).await,
             }
         })
     }
@@ -76,20 +94,22 @@ struct Fate {
     watch: WatchFaults,
 }
 
-async fn handle(shared: Arc<Shared>, call: Call) -> Result<Response<SandboxBody>, Disconnected> {
-    let fate = meet_faults(&shared, &call).await?;
+async fn handle(shared: Arc<Shared>, client: Client, call: Call) -> Result<Response<SandboxBody>, Disconnected> {
+    let fate = meet_faults(&shared, &client, &call).await?;
     if let Some(refusal) = &fate.refusal {
         shared.counters.add(&call, refusal.code);
+        shared.taps.served(&client.name, &call, refusal.code, (0, 0));
         return Ok(refused(refusal));
     }
     if call.verb == Verb::Watch {
+        shared.taps.served(&client.name, &call, 200, (0, 0));
         return Ok(open_watch(shared, call, fate.watch));
     }
     if fate.duplicate {
         // The first answer goes nowhere.
-        let _ = apply(&shared, &call, fate.stale);
+        let _ = apply(&shared, &client, &call, fate.stale);
     }
-    let result = apply(&shared, &call, fate.stale);
+    let result = apply(&shared, &client, &call, fate.stale);
     if !fate.delay_answer.is_zero() {
         sleep(fate.delay_answer).await;
     }
@@ -108,13 +128,15 @@ async fn handle(shared: Arc<Shared>, call: Call) -> Result<Response<SandboxBody>
     })
 }
 
-async fn meet_faults(shared: &Shared, call: &Call) -> Result<Fate, Disconnected> {
+async fn meet_faults(shared: &Shared, client: &Client, call: &Call) -> Result<Fate, Disconnected> {
     let mut fate = Fate::default();
-    for action in shared.faults.decide(call) {
+    let actions = if client.faults { shared.faults.decide(call, &client.name) } else { Vec::new() };
+    for action in actions {
         match action {
             Action::Refuse(refusal) => fate.refusal = Some(refusal),
             Action::LostRequest => {
                 shared.counters.add(call, NO_ANSWER);
+                shared.taps.served(&client.name, call, NO_ANSWER, (0, 0));
                 return Err(Disconnected);
             }
             Action::LostAnswer => fate.lost_answer = true,
@@ -130,15 +152,31 @@ async fn meet_faults(shared: &Shared, call: &Call) -> Result<Fate, Disconnected>
     Ok(fate)
 }
 
-fn apply(shared: &Shared, call: &Call, stale: Option<Hold>) -> Result<Answer, Refusal> {
+fn apply(shared: &Shared, client: &Client, call: &Call, stale: Option<Hold>) -> Result<Answer, Refusal> {
     let now = shared.clock.mono();
-    if call.verb == Verb::List {
+    let mut revisions = (0, 0);
+    let result = if call.verb == Verb::List {
         let source = shared.faults.list_ceiling(call.resource, now).map_or(ListSource::Current, ListSource::At);
-        return shared.read(|store| store.list(call, &source, shared.clock.wall()));
-    }
+        shared.read(|store| store.list(call, &source, shared.clock.wall()))
+    } else {
+        write(shared, call, stale, now, &mut revisions)
+    };
+    let code = result.as_ref().map_or_else(|refusal| refusal.code, |answer| answer.code);
+    shared.taps.served(&client.name, call, code, revisions);
+    result
+}
+
+fn write(
+    shared: &Shared,
+    call: &Call,
+    stale: Option<Hold>,
+    now: tokio::time::Instant,
+    revisions: &mut (u64, u64),
+) -> Result<Answer, Refusal> {
     shared.write(|store, moment| {
         let before = store.revision();
         let result = store.apply(call, moment);
+        *revisions = (before, store.revision());
         if store.revision() > before {
             // Under the lock, so that no watch sees the write between it and the hold.
             shared.faults.on_write(call.resource);

@@ -12,6 +12,7 @@ use super::faults::Faults;
 use super::ids::Ids;
 use super::resources::{RESOURCES, Resource};
 use super::store::{Moment, Store, collection_index};
+use super::tap::Taps;
 use crate::clock::Clock;
 
 #[derive(Debug)]
@@ -19,6 +20,7 @@ pub(super) struct Shared {
     pub(super) clock: Clock,
     pub(super) faults: Faults,
     pub(super) counters: Counters,
+    pub(super) taps: Taps,
     state: Mutex<State>,
     /// One per row of [`RESOURCES`]: the revision of the last write to it.
     wakes: Vec<watch::Sender<u64>>,
@@ -37,6 +39,7 @@ impl Shared {
             // Faults draw from a sequence of their own, so that installing one does not change uids.
             faults: Faults::new(seed.rotate_left(32) ^ 0x5eed),
             counters: Counters::default(),
+            taps: Taps::default(),
             state: Mutex::new(State { store, ids: Ids::new(seed) }),
             wakes: RESOURCES.iter().map(|_| watch::Sender::new(0)).collect(),
         }
@@ -53,6 +56,9 @@ impl Shared {
         let result = work(store, &mut Moment { now: self.clock.wall(), ids });
         let touched = store.take_touched();
         let revision = store.revision();
+        if !touched.is_empty() {
+            self.taps.written(store);
+        }
         drop(guard);
         for wake in touched.into_iter().filter_map(|row| self.wakes.get(row)) {
             wake.send_replace(revision);
