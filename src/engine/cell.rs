@@ -133,15 +133,25 @@ impl<K: Kind> Cells<K> {
             }
             !cell.unseen
         });
-        if gone.is_none() {
-            return false;
+        if gone.is_some() {
+            self.on_removed(metrics);
         }
+        gone.is_some()
+    }
+
+    /// Removes the actor, whatever it has heard.
+    pub(super) fn discard(&self, key: &K::Key, metrics: Option<&EngineMetrics>) {
+        if self.map.remove(key).is_some() {
+            self.on_removed(metrics);
+        }
+    }
+
+    fn on_removed(&self, metrics: Option<&EngineMetrics>) {
         let actors = self.len.fetch_sub(1, Ordering::Relaxed) - 1;
         metrics.inspect(|metrics| metrics.set_actors(actors));
         if actors == 0 {
             self.map.shrink_to_fit();
         }
-        true
     }
 
     /// Every actor's key and due instant, the earliest first, those never due last, equal ones by key.

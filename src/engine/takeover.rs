@@ -20,6 +20,16 @@ impl<K: Kind> Supervisor<K> {
         *self.engine.phase.borrow() == Phase::StandingBy
     }
 
+    /// [`Supervisor::send`] for news that the object of `key` is gone. While standing by no step would find that out, so its actor
+    /// goes at once; with a take-over in between the step that it brings finds no actor.
+    pub fn send_gone(&self, key: K::Key, message: K::Message) {
+        if self.is_standing_by() {
+            self.engine.cells.discard(&key, self.engine.metrics.as_ref());
+        } else {
+            self.send(key, message);
+        }
+    }
+
     /// Ends standing by: every actor gets a step. First those that are due by now, the longest due first; those that come due
     /// later when they do, the others meanwhile.
     pub fn take_over(&self) {

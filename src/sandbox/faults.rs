@@ -264,16 +264,23 @@ struct Inner {
     held: Vec<Held>,
     /// Counts [`Faults::cut_watches`]; a watch that sees another number than at its start ends.
     cuts: u64,
+    /// How often a fault hit a request.
+    hits: u64,
 }
 
 impl Faults {
     pub(super) fn new(seed: u64) -> Self {
         let rng = StdRng::seed_from_u64(seed);
-        Self { inner: Mutex::new(Inner { rng, next_id: 0, rules: Vec::new(), held: Vec::new(), cuts: 0 }) }
+        Self { inner: Mutex::new(Inner { rng, next_id: 0, rules: Vec::new(), held: Vec::new(), cuts: 0, hits: 0 }) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How often a fault has hit a request so far; a request hit by two counts twice.
+    pub fn hits(&self) -> u64 {
+        self.lock().hits
     }
 
     /// Installs a fault. Of several that hit one request, all act.
@@ -299,7 +306,7 @@ impl Faults {
 
     /// What happens to this request, in the order of installation.
     pub(super) fn decide(&self, call: &Call, client: &str) -> Vec<Action> {
-        let Inner { rng, rules, .. } = &mut *self.lock();
+        let Inner { rng, rules, hits, .. } = &mut *self.lock();
         if rules.is_empty() {
             return Vec::new();
         }
@@ -307,7 +314,8 @@ impl Faults {
         let act = |(_, rule): &mut (FaultId, Fault)| {
             (rule.matches(call, &name, client) && rule.hits(rng)).then(|| rule.action.clone())
         };
-        let actions = rules.iter_mut().filter_map(act).collect();
+        let actions: Vec<Action> = rules.iter_mut().filter_map(act).collect();
+        *hits += actions.len() as u64;
         rules.retain(|(_, rule)| !rule.is_spent());
         actions
     }

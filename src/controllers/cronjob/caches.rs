@@ -65,12 +65,19 @@ impl Feed {
             Change::Applied { old: Some(old), new, initial } => {
                 (new.clone(), on_cronjob_updated(self.settings, &old, &new, now), initial)
             }
-            Change::Deleted { last } => (last.clone(), on_cronjob_deleted(&last), false),
+            Change::Deleted { last } => return self.on_gone(&on_cronjob_deleted(&last)),
         };
         if !self.is_standing_by() {
             self.voice.say_all(&about, &reaction.happenings);
         }
         self.wake(&about.key, &reaction, initial);
+    }
+
+    fn on_gone(&self, reaction: &Reaction) {
+        for operation in &reaction.operations {
+            let (Operation::Add(key) | Operation::AddAfter(key, _)) = operation;
+            self.term.send_gone(key.clone(), News { edited: None, wake: Wake::Now });
+        }
     }
 
     fn say_unreadable(&self, key: &ObjectKey, uid: Uid, error: String) {

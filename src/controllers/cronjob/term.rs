@@ -92,6 +92,11 @@ impl Term {
         self.supervisor().send(key, news);
     }
 
+    /// Hands news to the actor of `key` that its object is gone.
+    pub(super) fn send_gone(&self, key: ObjectKey, news: News) {
+        self.supervisor().send_gone(key, news);
+    }
+
     /// Drops what the actors of the term know and builds those of the next, which stand by, from the caches. Edits are facts about
     /// the objects and stay known.
     pub(super) fn replace(&self) {

@@ -33,6 +33,21 @@ async fn who_stands_by_folds_messages_and_queues_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_stands_by_forgets_what_is_gone() {
+    let world = standing_by();
+    world.send("a", News::Generation(1));
+    world.send("b", News::Generation(1));
+    world.supervisor.send_gone(key("a"), News::Generation(2));
+    world.supervisor.send_gone(key("never heard of"), News::Generation(2));
+    assert_eq!(world.supervisor.debug_counts().cells, 1);
+    world.supervisor.take_over();
+    world.supervisor.send_gone(key("b"), News::Generation(2));
+    pass(10).await;
+    // Who works finds out by a step.
+    assert_eq!(names(&world), ["b"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_take_over_steps_what_is_due_first_in_that_order_then_the_rest() {
     let world = standing_by();
     // Due at noon and so many seconds; 0 is never.

@@ -1,0 +1,144 @@
+//! Nothing lost, nothing twice: the production controllers in a simulated world that is out to make them fail, judged by an
+//! oracle that shares no code with their decisions. docs/simulation.md says how to read and repeat a run.
+//!
+//! `SIM_SEEDS=A..B SIM_HOURS=H cargo test --release --test simulation -- --nocapture` chooses seeds and length.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
+
+mod dice;
+mod drive;
+mod history;
+mod line;
+mod oracle;
+mod people;
+mod plan;
+mod table;
+mod trace;
+mod troubles;
+mod world;
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+
+use oracle::{Tally, Violation, judge};
+use plan::{Named, Plan};
+use table::Table;
+
+/// Seeds that are always run, for so many hours.
+const FIXED: std::ops::Range<u64> = 0..6;
+const FIXED_HOURS: u64 = 2;
+/// And as many that nobody has chosen.
+const RANDOM: usize = 2;
+
+/// Runs a plan and judges it.
+fn judged(plan: &Plan) -> (Vec<Violation>, Tally, u64) {
+    let record = drive::run(plan);
+    let (violations, tally) = judge(plan, &record.entries);
+    (violations, tally, record.hits)
+}
+
+/// What there is to say about a seed that failed.
+fn report(plan: &Plan, hours: u64, violations: &[Violation]) -> String {
+    let mut text = format!("seed {}: SIM_SEEDS={}..{} SIM_HOURS={hours}\n", plan.seed, plan.seed, plan.seed + 1);
+    for Violation { invariant, at, about, what } in violations.iter().take(12) {
+        text += &format!("  invariant {invariant} at {at} ms, {about}: {what}\n");
+    }
+    text
+}
+
+/// The number of troubles that a run needs to fail in the same way, one left out after the other.
+fn shrunk(plan: &Plan, first: &Violation) -> Vec<usize> {
+    let mut dropped: Vec<usize> = Vec::new();
+    for number in 0..plan.troubles.len() {
+        dropped.push(number);
+        let (violations, ..) = judged(&plan.without(&dropped));
+        if !violations.iter().any(|v| v.invariant == first.invariant && v.about == first.about) {
+            dropped.pop();
+        }
+    }
+    (0..plan.troubles.len()).filter(|number| !dropped.contains(number)).collect()
+}
+
+/// Runs a seed; what is wrong, as text.
+fn try_seed(seed: u64, hours: u64, table: &mut Table) -> Option<String> {
+    let plan = Plan::draw(seed, hours);
+    let record = drive::run(&plan);
+    let (violations, tally) = judge(&plan, &record.entries);
+    table.add(&plan, &tally, record.hits, &violations);
+    let first = violations.first()?;
+    let mut text = report(&plan, hours, &violations);
+    if std::env::var_os("SIM_TRACE").is_some() {
+        let path = std::env::temp_dir().join(format!("simulation-{seed}.trace"));
+        std::fs::write(&path, trace::whole(&plan, &record.entries)).unwrap();
+        text += &format!("  the whole trace is in {}\n", path.display());
+    }
+    if std::env::var_os("SIM_SHRINK").is_some() {
+        let needed = shrunk(&plan, first);
+        for number in needed {
+            text += &format!("  needed: {number} {:?}\n", plan.troubles[number]);
+        }
+    }
+    if let Some((namespace, name)) = first.about.split(' ').next().and_then(|about| about.split_once('/')) {
+        let name = name.rsplit_once('-').filter(|(_, m)| m.len() == 8).map_or(name, |(name, _)| name);
+        let history = trace::about(&plan, &record.entries, namespace, name);
+        let lines: Vec<&str> = history.lines().collect();
+        let until = lines.partition_point(|line| line.trim_start().split(' ').next().unwrap().parse::<u64>().unwrap() <= first.at);
+        for line in &lines[until.saturating_sub(60)..(until + 4).min(lines.len())] {
+            text += &format!("    {line}\n");
+        }
+    }
+    Some(text)
+}
+
+/// Seeds and hours as the environment wishes.
+fn wished() -> Option<(std::ops::Range<u64>, u64)> {
+    let seeds = std::env::var("SIM_SEEDS").ok()?;
+    let (from, to) = seeds.split_once("..").expect("SIM_SEEDS=A..B");
+    let hours = std::env::var("SIM_HOURS").map_or(24, |hours| hours.parse().expect("SIM_HOURS=H"));
+    Some((from.parse().expect("SIM_SEEDS=A..B")..to.parse().expect("SIM_SEEDS=A..B"), hours))
+}
+
+#[test]
+fn no_seed_makes_them_lose_or_double_a_run() {
+    let (seeds, hours): (Vec<u64>, u64) = match wished() {
+        Some((seeds, hours)) => (seeds.collect(), hours),
+        None => {
+            let random = (0..RANDOM).map(|_| RandomState::new().build_hasher().finish() % 1_000_000_000);
+            (FIXED.chain(random).collect(), FIXED_HOURS)
+        }
+    };
+    println!("{hours} h each of seeds {seeds:?}");
+    let mut table = Table::default();
+    let mut failed = Vec::new();
+    for seed in seeds {
+        if let Some(text) = try_seed(seed, hours, &mut table) {
+            println!("{text}");
+            failed.push(seed);
+        }
+    }
+    println!("{table}");
+    assert!(failed.is_empty(), "seeds {failed:?}");
+}
+
+#[test]
+fn a_seed_repeats_byte_for_byte() {
+    // An election among several, and a single one.
+    for seed in [1, 2, 3] {
+        let plan = Plan::draw(seed, 1);
+        let traces = [0, 1].map(|_| trace::whole(&plan, &drive::run(&plan).entries));
+        let differs = traces[0].lines().zip(traces[1].lines()).find(|(one, other)| one != other);
+        assert!(differs.is_none() && traces[0].len() == traces[1].len(), "seed {seed}: {differs:#?}");
+        assert!(traces[0].lines().count() > 100);
+    }
+}
+
+#[test]
+fn a_plan_can_be_made_smaller() {
+    let plan = Plan::draw(5, 2);
+    let all: Vec<usize> = (0..plan.troubles.len()).collect();
+    let crons = |plan: &Plan| plan.actions.iter().filter(|(_, a)| matches!(a, plan::Action::Create(_))).count();
+    let quiet = plan.without(&all);
+    assert!(quiet.actions.len() + 2 * all.len() == plan.actions.len() && crons(&quiet) == crons(&plan));
+    let empty = plan.only(&|_: &Named| false);
+    assert_eq!(crons(&empty), 0);
+}
