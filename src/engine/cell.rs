@@ -28,6 +28,8 @@ pub(super) struct Cell<K: Kind> {
     due: Option<WallTime>,
     /// Whether something was folded since the last step began.
     unseen: bool,
+    /// Whether a step runs: from check-out until the state is put back.
+    stepping: bool,
 }
 
 /// What a step begins with: the mail, and the state unless there is none yet.
@@ -79,7 +81,7 @@ impl<K: Kind> Cells<K> {
                 let mut mailbox = K::Mailbox::default();
                 let answer = fold(slot.key(), &mut mailbox);
                 if answer != Wake::Nothing {
-                    let cell = Cell { mailbox, state: None, due: None, unseen: true };
+                    let cell = Cell { mailbox, state: None, due: None, unseen: true, stepping: false };
                     let slot = slot.insert(Box::new(cell));
                     let actors = self.len.fetch_add(1, Ordering::Relaxed) + 1;
                     metrics.inspect(|metrics| metrics.set_actors(actors));
@@ -102,11 +104,21 @@ impl<K: Kind> Cells<K> {
         all
     }
 
-    /// Begins a step: the mail and, unless there is none yet, the state. `None` if there is no such actor.
-    pub(super) fn check_out(&self, kind: &K, key: &K::Key) -> Option<CheckedOut<K>> {
+    /// Begins a step: the mail and, unless there is none yet, the state. `None` if there is no such actor. The queue hands a key out to
+    /// one worker at a time; should it ever not, that is counted.
+    pub(super) fn check_out(
+        &self,
+        kind: &K,
+        key: &K::Key,
+        metrics: Option<&EngineMetrics>,
+    ) -> Option<CheckedOut<K>> {
         let mut cell = self.map.get_mut(key)?;
         let mail = kind.collect(key, &cell.mailbox);
         cell.unseen = false;
+        if std::mem::replace(&mut cell.stepping, true) {
+            tracing::error!(?key, "two steps of one object at once: this is a bug");
+            metrics.inspect(|metrics| metrics.on_overlap());
+        }
         Some((mail, cell.state.take()))
     }
 
@@ -120,6 +132,7 @@ impl<K: Kind> Cells<K> {
     ) {
         if let Some(mut cell) = self.map.get_mut(key) {
             cell.state = state;
+            cell.stepping = false;
             cell.due = due(cell.due);
             arm(cell.due);
         }

@@ -55,6 +55,7 @@ pub struct Metrics {
     steps: Family<StepLabels, Counter>,
     panicked_folds: Family<Labels, Counter>,
     clock_steps: Family<Labels, Counter>,
+    overlaps: Family<Labels, Counter>,
 }
 
 impl Metrics {
@@ -65,6 +66,7 @@ impl Metrics {
             steps: Family::default(),
             panicked_folds: Family::default(),
             clock_steps: Family::default(),
+            overlaps: Family::default(),
         };
         registry.register("engine_actors", "Actors, one per object", metrics.actors.clone());
         registry.register("engine_steps", "Steps of actors by their result", metrics.steps.clone());
@@ -78,6 +80,11 @@ impl Metrics {
             "Steps of the wall clock that re-armed timers",
             metrics.clock_steps.clone(),
         );
+        registry.register(
+            "engine_overlapping_steps",
+            "Steps that began while another of the same object ran: bugs of this program",
+            metrics.overlaps.clone(),
+        );
         metrics
     }
 
@@ -90,6 +97,7 @@ impl Metrics {
         }
         drop(self.panicked_folds.get_or_create(&metrics.labels()));
         drop(self.clock_steps.get_or_create(&metrics.labels()));
+        drop(self.overlaps.get_or_create(&metrics.labels()));
         drop(self.actors.get_or_create(&metrics.labels()));
         metrics
     }
@@ -117,6 +125,10 @@ impl EngineMetrics {
 
     pub(super) fn on_clock_step(&self) {
         self.families.clock_steps.get_or_create(&self.labels()).inc();
+    }
+
+    pub(super) fn on_overlap(&self) {
+        self.families.overlaps.get_or_create(&self.labels()).inc();
     }
 
     fn labels(&self) -> Labels {

@@ -46,7 +46,7 @@ impl<K: Kind> Engine<K> {
 impl<K: Kind> Visit<'_, K> {
     async fn step(&mut self, stopping: &CancellationToken) -> Option<Next> {
         let kind = &self.engine.kind;
-        let (mail, state) = self.engine.cells.check_out(kind, self.key)?;
+        let (mail, state) = self.engine.cells.check_out(kind, self.key, self.engine.metrics.as_ref())?;
         self.state = state;
         let state = self.state.get_or_insert_with(|| kind.open(self.key));
         let context = StepContext {

@@ -145,6 +145,11 @@ impl<'a> Step<'a> {
         Next::Done(Box::new(self.finish()))
     }
 
+    /// The copy of the CronJob that is decided on.
+    pub fn base(&self) -> &CronJob {
+        &self.base
+    }
+
     /// What is to be told so far; whoever takes it early can tell it before the step ends.
     pub fn take_happenings(&mut self) -> Vec<Happening> {
         std::mem::take(&mut self.outcome.happenings)

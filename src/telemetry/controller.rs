@@ -79,12 +79,41 @@ impl InvalidReason {
     }
 }
 
+/// What must never be, and was about to be done: label `invariant` of `cron_broken_invariants_total`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Breach {
+    /// A Job was created for an instant that has not come, was started before, or while suspended or deleted.
+    CreatedNotDue,
+    /// A time of the status would have gone back.
+    StatusWentBack,
+    /// A finished Job was deleted before its run was recorded.
+    DeletedUnrecorded,
+    /// An unfinished Job was deleted though nothing replaces it.
+    DeletedUnfinished,
+}
+
+impl Breach {
+    const ALL: [Self; 4] =
+        [Self::CreatedNotDue, Self::StatusWentBack, Self::DeletedUnrecorded, Self::DeletedUnfinished];
+
+    /// The text of the label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::CreatedNotDue => "created_not_due",
+            Self::StatusWentBack => "status_went_back",
+            Self::DeletedUnrecorded => "deleted_unrecorded",
+            Self::DeletedUnfinished => "deleted_unfinished",
+        }
+    }
+}
+
 /// The metrics of all CronJob controllers of one process. Register once, then take each controller's part.
 #[derive(Clone, Debug)]
 pub struct ControllerMetrics {
     runs: ByControllerAnd<Counter>,
     missed: ByController<Counter>,
     invalid: ByControllerAnd<Gauge>,
+    broken: ByControllerAnd<Counter>,
     lag: ByController<Histogram>,
     skew: Histogram,
 }
@@ -96,6 +125,7 @@ impl ControllerMetrics {
             runs: Family::new_with_constructor(Counter::default),
             missed: Family::new_with_constructor(Counter::default),
             invalid: Family::new_with_constructor(Gauge::default),
+            broken: Family::new_with_constructor(Counter::default),
             lag: Family::new_with_constructor(|| Histogram::new(SKEW_BUCKETS_S)),
             skew: Histogram::new(SKEW_BUCKETS_S),
         };
@@ -104,6 +134,7 @@ impl ControllerMetrics {
             to.register("cron_runs", "Due instants by what became of them", all.runs);
             to.register("cron_missed_runs", "Due instants that passed without a Job and will get none", all.missed);
             to.register("cron_invalid", "CronJobs that cannot run, by reason", all.invalid);
+            to.register("cron_broken_invariants", "Requests that must never be sent: bugs of this program", all.broken);
             to.register(
                 "cron_schedule_lag_seconds",
                 "Time from a due instant to the answer to its Job's creation",
@@ -126,6 +157,8 @@ impl ControllerMetrics {
             missed: self.missed.get_or_create_owned(&by(controller)),
             invalid: InvalidReason::ALL
                 .map(|reason| self.invalid.get_or_create_owned(&by_and(controller, "reason", reason.as_str()))),
+            broken: Breach::ALL
+                .map(|breach| self.broken.get_or_create_owned(&by_and(controller, "invariant", breach.as_str()))),
             lag: self.lag.get_or_create_owned(&by(controller)),
             skew: self.skew.clone(),
         }
@@ -148,6 +181,8 @@ pub struct CronMetrics {
     missed: Counter,
     /// In the order of [`InvalidReason::ALL`].
     invalid: [Gauge; InvalidReason::ALL.len()],
+    /// In the order of [`Breach::ALL`].
+    broken: [Counter; Breach::ALL.len()],
     lag: Histogram,
     skew: Histogram,
 }
@@ -171,6 +206,11 @@ impl CronMetrics {
         if let Some(reason) = to {
             self.invalid[reason as usize].inc();
         }
+    }
+
+    /// Records a bug.
+    pub fn broken(&self, breach: Breach) {
+        self.broken[breach as usize].inc();
     }
 
     /// Forgets every CronJob that cannot run: whoever counts them next begins anew.
@@ -200,6 +240,7 @@ mod tests {
     #[test]
     fn results_index_their_own_counters() {
         assert!(RunResult::ALL.iter().enumerate().all(|(at, result)| *result as usize == at));
+        assert!(Breach::ALL.iter().enumerate().all(|(at, breach)| *breach as usize == at));
         assert!(InvalidReason::ALL.iter().enumerate().all(|(at, reason)| *reason as usize == at));
     }
 
@@ -212,6 +253,7 @@ mod tests {
         for line in [
             "cron_runs_total{controller=\"kubernetes-cronjob\",result=\"skipped_forbid\"} 0\n",
             "cron_missed_runs_total{controller=\"kubernetes-cronjob\"} 0\n",
+            "cron_broken_invariants_total{controller=\"kubernetes-cronjob\",invariant=\"deleted_unrecorded\"} 0\n",
             "cron_invalid{controller=\"kubernetes-cronjob\",reason=\"time_zone\"} 0\n",
             "cronjob_controller_job_creation_skew_duration_seconds_count 0\n",
         ] {

@@ -84,6 +84,7 @@ impl<'p> Driver<'p> {
         driver.empty().await;
         let hits = driver.world.sandbox.faults().hits();
         let Self { world, recorder, .. } = driver;
+        // Says what the processes found out about themselves.
         world.end().await;
         Record { entries: recorder.take(), hits }
     }

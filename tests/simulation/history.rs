@@ -38,6 +38,8 @@ pub(crate) enum What {
     Unsettled { until: Ms },
     /// A word of the driver: a trouble, a deed of a user.
     Note(String),
+    /// A replica found a mistake of its own.
+    Breach(String),
     /// What was still held in memory when every object was gone.
     Leftovers(String),
 }

@@ -114,6 +114,9 @@ fn no_seed_makes_them_lose_or_double_a_run() {
         if let Some(text) = try_seed(seed, hours, &mut table) {
             println!("{text}");
             failed.push(seed);
+            if std::env::var_os("SIM_FAIL_FAST").is_some() {
+                break;
+            }
         }
     }
     println!("{table}");

@@ -59,6 +59,7 @@ fn push_line(text: &mut String, plan: &Plan, entry: &Entry) {
         What::Clock { replica, off_ms } => writeln!(text, "r{replica} clock off by {off_ms} ms"),
         What::Unsettled { until } => writeln!(text, "~ until {until}"),
         What::Note(note) => writeln!(text, "# {note}"),
+        What::Breach(what) => writeln!(text, "breach: {what}"),
         What::Leftovers(what) => writeln!(text, "left over: {what}"),
     };
 }

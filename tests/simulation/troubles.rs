@@ -86,7 +86,7 @@ pub(crate) fn draw(dice: &mut Dice, until: Ms, replicas: usize, lease_settle: Ms
     if total == 0 || dice.percent(4) {
         return Vec::new();
     }
-    let count = dice.between(1, 3 + until / (25 * MINUTE));
+    let count = dice.between(1, 4 + until / (15 * MINUTE));
     let mut troubles = Vec::new();
     for _ in 0..count {
         let mut at = dice.between(0, total - 1);

@@ -11,7 +11,7 @@ use cronjob_controller::sandbox::resources::{Resource, find};
 use cronjob_controller::sandbox::runner::RunnerOptions;
 use cronjob_controller::sandbox::service::SandboxService;
 use cronjob_controller::sandbox::{self, Sandbox};
-use cronjob_controller::telemetry::{Health, Registry};
+use cronjob_controller::telemetry::{Exposition, Health, Registry};
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
@@ -40,6 +40,7 @@ pub(crate) struct Running {
     stop: CancellationToken,
     task: tokio::task::JoinHandle<()>,
     counter: Box<dyn Fn() -> Vec<Counts> + Send + Sync>,
+    registry: Registry,
 }
 
 pub(crate) struct World {
@@ -120,6 +121,7 @@ impl World {
             identity: identity(number, process),
             timing,
         });
+        let registry = Registry::new();
         let setup = Setup {
             clients: Clients {
                 requests: client.clone(),
@@ -130,7 +132,7 @@ impl World {
             client_options: ApiClientOptions::default(),
             clock: replica.clock.clone(),
             seed: self.seed ^ (number as u64) << 8 ^ u64::from(process),
-            registry: Registry::new(),
+            registry: registry.clone(),
             health: Health::default(),
             observer: Some(Arc::new(Ear { recorder: self.recorder.clone(), replica: number, process })),
             election,
@@ -140,7 +142,7 @@ impl World {
         let counter = Box::new(manager.counter());
         let stop = CancellationToken::new();
         let task = self.tasks.spawn(manager.run(stop.clone()));
-        replica.running = Some(Running { switch, stop, task, counter });
+        replica.running = Some(Running { switch, stop, task, counter, registry });
         self.recorder.note(What::Started { replica: number, process });
     }
 
@@ -153,6 +155,9 @@ impl World {
             running.task.abort();
             let _killed = running.task.await;
             self.recorder.note(What::Ended { replica: number, process });
+            if let Some(line) = breaches(&running.registry) {
+                self.recorder.note(What::Breach(format!("r{number}.{process} {line}")));
+            }
         }
     }
 
@@ -262,6 +267,16 @@ impl World {
             self.recorder.note(What::Note(format!("refused {method} {path} {status}: {text}")));
         }
     }
+}
+
+/// What the process itself counted as its mistakes.
+fn breaches(registry: &Registry) -> Option<String> {
+    let text = registry.encode(Exposition::PrometheusText).unwrap();
+    let mut lines = text.lines().filter(|line| {
+        line.starts_with("cron_broken_invariants_total{") || line.starts_with("engine_overlapping_steps_total{")
+            || line.contains("result=\"panicked\"")
+    });
+    lines.find(|line| !line.ends_with(" 0")).map(str::to_owned)
 }
 
 pub(crate) fn identity(replica: usize, process: u32) -> String {

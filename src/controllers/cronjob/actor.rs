@@ -6,6 +6,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use super::calls::Calls;
+use super::checks::breach_of;
 use super::voice::{Voice, invalid_by};
 use crate::clock::Clock;
 use crate::cluster::Store;
@@ -118,6 +119,9 @@ impl CronJobs {
             self.voice.say_all(cronjob, &happenings);
             match next {
                 reconcile::Next::Call(call) => {
+                    if let Some(breach) = breach_of(&call, step.base(), |key| self.jobs.get(key), now) {
+                        self.voice.report_breach(cronjob, breach, &call);
+                    }
                     let pending = step.pending_run();
                     let reply = self.calls.perform(&cronjob.key.namespace, pending, &call).await;
                     self.note_start(&call, &reply);

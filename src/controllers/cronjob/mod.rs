@@ -9,6 +9,7 @@
 mod actor;
 mod caches;
 mod calls;
+mod checks;
 mod term;
 mod voice;
 

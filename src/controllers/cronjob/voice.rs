@@ -9,9 +9,9 @@ use crate::clock::Clock;
 use crate::cluster::EventRecorder;
 use crate::controllers::{Deps, Observer, Registration};
 use crate::model::{CronJob, EventType, Flavor, Happening, ObjectKey, ObjectReference, Uid};
-use crate::reconcile::{self, Outcome};
+use crate::reconcile::{self, Call, Outcome};
 use crate::schedule::MissedCount;
-use crate::telemetry::{CronMetrics, InvalidReason, RunResult};
+use crate::telemetry::{Breach, CronMetrics, InvalidReason, RunResult};
 
 /// Speaks for one controller. Cheap to clone.
 #[derive(Clone)]
@@ -89,6 +89,12 @@ impl Voice {
         if let Some(skew_s) = outcome.skew_s {
             self.metrics.creation_skew(TimeDelta::try_seconds(skew_s).unwrap_or(TimeDelta::MAX));
         }
+    }
+
+    /// Counts what must never be.
+    pub(super) fn report_breach(&self, cronjob: &CronJob, breach: Breach, call: &Call) {
+        tracing::error!(controller = self.controller, cronjob = %cronjob.key, breach = breach.as_str(), ?call, "this is a bug");
+        self.metrics.broken(breach);
     }
 
     /// `source.component` of the peer's events.

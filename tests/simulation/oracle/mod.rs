@@ -57,8 +57,8 @@ struct Oracle {
     wakes: BTreeSet<(Ms, String)>,
     /// By replica and CronJob: the minute and the requests in it.
     requests: BTreeMap<(usize, Key), (Ms, u64)>,
-    /// What each process said in a term: CronJob (uid), reason, minutes.
-    said: BTreeSet<(usize, u32, u64, String, &'static str, i64)>,
+    /// When each process last said what: CronJob (uid), reason, minutes.
+    said: BTreeMap<(usize, u32, String, &'static str, i64), Ms>,
 }
 
 /// Judges a run.
@@ -69,7 +69,7 @@ pub(crate) fn judge(plan: &Plan, entries: &[Entry]) -> (Vec<Violation>, Tally) {
         tally: Tally::default(),
         wakes: BTreeSet::new(),
         requests: BTreeMap::new(),
-        said: BTreeSet::new(),
+        said: BTreeMap::new(),
     };
     let mut before = 0;
     for entry in entries {
@@ -128,9 +128,10 @@ impl Oracle {
                     self.wakes.insert((*until, uid.clone()));
                 }
             }
-            What::Leftovers(text) => {
+            What::Breach(text) | What::Leftovers(text) => {
+                let own = matches!(entry.what, What::Breach(_));
                 self.violations.push(Violation {
-                    invariant: 11,
+                    invariant: if own { 12 } else { 11 },
                     at,
                     about: "memory".to_owned(),
                     what: text.clone(),
@@ -474,8 +475,9 @@ impl Oracle {
 
     fn on_said(&mut self, at: Ms, (replica, process): (usize, u32), key: &Key, reason: &'static str, minutes: i64) {
         let Some(uid) = self.scene.uids.get(key).cloned() else { return };
-        let term = self.scene.term;
-        if !self.said.insert((replica, process, term, uid.clone(), reason, minutes)) {
+        // A process that lost the lead and won it again begins anew, and may say it again.
+        let before = self.said.insert((replica, process, uid.clone(), reason, minutes), at);
+        if before.is_some_and(|before| before >= self.scene.calm_from && self.scene.is_calm(at)) {
             self.blame(9, at, key, format!("{reason} was said twice of minute {minutes}"));
         }
         if let Some(cron) = self.scene.crons.get_mut(&uid) {

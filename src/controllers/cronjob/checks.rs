@@ -1,0 +1,124 @@
+//! What holds of every request of a step, whatever led to it: looked at once more right before it is sent. A breach is a mistake of
+//! ours; it is counted and logged, and an alert may stand on the count. Nothing is held back and nothing panics: the decision
+//! may be right all the same, and a run that does not start is the greater harm.
+//!
+//! It asks less than `reconcile` and shares nothing with it. docs/simulation.md has the invariants in full.
+
+use crate::model::{CronJob, Finish, Job, Policy, WallTime, job_name};
+use crate::reconcile::Call;
+use crate::telemetry::Breach;
+
+/// What is wrong with `call`, if anything. `base` is the copy of the CronJob that the step decides on, `cached` looks a Job up in the
+/// cache, `now` is the step's time.
+pub(super) fn breach_of(
+    call: &Call,
+    base: &CronJob,
+    cached: impl FnOnce(&crate::model::ObjectKey) -> Option<std::sync::Arc<Job>>,
+    now: WallTime,
+) -> Option<Breach> {
+    match call {
+        Call::CreateJob { cronjob, at, .. } => {
+            let spec = &cronjob.spec;
+            let is_due = *at <= now && cronjob.status.last_schedule_time < Some(*at);
+            (!is_due || spec.suspend || cronjob.deleting).then_some(Breach::CreatedNotDue)
+        }
+        Call::PatchStatus { base, status } => {
+            let went_back = status.last_schedule_time < base.status.last_schedule_time
+                || status.last_successful_time < base.status.last_successful_time;
+            went_back.then_some(Breach::StatusWentBack)
+        }
+        Call::DeleteJob { key } => deleted_too_early(&*cached(key)?, base),
+        Call::GetCronJob { .. } | Call::GetJob { .. } => None,
+    }
+}
+
+fn deleted_too_early(job: &Job, base: &CronJob) -> Option<Breach> {
+    // A Job that is not a child of this CronJob is deleted only if it was just created and came back changed.
+    job.controller.as_ref().filter(|owner| owner.uid == base.uid)?;
+    let run = job.scheduled_time.filter(|at| job_name(&base.key.name, *at) == *job.key.name);
+    match job.finish {
+        None if base.spec.policy != Policy::Replace => Some(Breach::DeletedUnfinished),
+        Some(Finish::Complete | Finish::Failed | Finish::Terminated)
+            if run.is_some_and(|at| base.status.last_schedule_time < Some(at)) =>
+        {
+            Some(Breach::DeletedUnrecorded)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use chrono::{TimeDelta, TimeZone, Utc};
+
+    use super::*;
+    use crate::api::{decode_cronjob, decode_job};
+    use crate::model::{CronJobStatus, Flavor};
+
+    fn at(minute: u32) -> WallTime {
+        Utc.with_ymd_and_hms(2026, 3, 1, 10, minute, 0).unwrap()
+    }
+
+    /// Last started at 10:05.
+    fn base(spec: &str) -> Arc<CronJob> {
+        let text = format!(
+            r#"{{"metadata":{{"namespace":"n","name":"c","uid":"u","resourceVersion":"1","creationTimestamp":"2026-03-01T00:00:00Z"}},
+            "spec":{{"schedule":"* * * * *","jobTemplate":{{}}{spec}}},"status":{{"lastScheduleTime":"2026-03-01T10:05:00Z"}}}}"#
+        );
+        Arc::new(decode_cronjob(Flavor::Kubernetes, &text).unwrap())
+    }
+
+    fn job(minute: u32, status: &str) -> Arc<Job> {
+        let due = at(minute);
+        let text = format!(
+            r#"{{"metadata":{{"namespace":"n","name":"{}","uid":"j","ownerReferences":[{{"apiVersion":"batch/v1","kind":"CronJob",
+            "name":"c","uid":"u","controller":true}}],"annotations":{{"batch.kubernetes.io/cronjob-scheduled-timestamp":"{}"}}}},
+            "status":{status}}}"#,
+            job_name("c", due),
+            due.to_rfc3339()
+        );
+        Arc::new(decode_job(Flavor::Kubernetes, &text).unwrap())
+    }
+
+    const FINISHED: &str = r#"{"conditions":[{"type":"Complete","status":"True"}]}"#;
+
+    fn create(spec: &str, minute: u32) -> Option<Breach> {
+        let cronjob = base(spec);
+        let call = Call::CreateJob { cronjob: cronjob.clone(), name: "x".into(), at: at(minute), offset_s: 0 };
+        breach_of(&call, &cronjob, |_| None, at(6))
+    }
+
+    #[test]
+    fn a_creation_is_of_an_instant_that_has_come_and_was_not_started() {
+        assert_eq!(create("", 6), None);
+        for (spec, minute) in [("", 7), ("", 5), (r#","suspend":true"#, 6)] {
+            assert_eq!(create(spec, minute), Some(Breach::CreatedNotDue), "{spec} {minute}");
+        }
+    }
+
+    #[test]
+    fn a_status_only_goes_forward() {
+        let base = base("");
+        let patch = |last_schedule_time, last_successful_time| {
+            let status = CronJobStatus { last_schedule_time, last_successful_time, ..CronJobStatus::default() };
+            breach_of(&Call::PatchStatus { base: base.clone(), status }, &base, |_| None, at(6))
+        };
+        assert_eq!(patch(Some(at(5)), None), None);
+        assert_eq!(patch(Some(at(5) + TimeDelta::minutes(1)), Some(at(1))), None);
+        assert_eq!(patch(Some(at(4)), None), Some(Breach::StatusWentBack));
+        assert_eq!(patch(None, Some(at(1))), Some(Breach::StatusWentBack));
+    }
+
+    #[test]
+    fn a_job_is_deleted_after_its_run_was_recorded_and_unfinished_only_to_be_replaced() {
+        let delete = |spec: &str, job: Arc<Job>| {
+            breach_of(&Call::DeleteJob { key: job.key.clone() }, &base(spec), |_| Some(job.clone()), at(9))
+        };
+        assert_eq!(delete("", job(5, FINISHED)), None);
+        assert_eq!(delete("", job(6, FINISHED)), Some(Breach::DeletedUnrecorded));
+        assert_eq!(delete("", job(5, "{}")), Some(Breach::DeletedUnfinished));
+        assert_eq!(delete(r#","concurrencyPolicy":"Replace""#, job(5, "{}")), None);
+    }
+}
