@@ -106,12 +106,7 @@ impl<K: Kind> Cells<K> {
 
     /// Begins a step: the mail and, unless there is none yet, the state. `None` if there is no such actor. The queue hands a key out to
     /// one worker at a time; should it ever not, that is counted.
-    pub(super) fn check_out(
-        &self,
-        kind: &K,
-        key: &K::Key,
-        metrics: Option<&EngineMetrics>,
-    ) -> Option<CheckedOut<K>> {
+    pub(super) fn check_out(&self, kind: &K, key: &K::Key, metrics: Option<&EngineMetrics>) -> Option<CheckedOut<K>> {
         let mut cell = self.map.get_mut(key)?;
         let mail = kind.collect(key, &cell.mailbox);
         cell.unseen = false;

@@ -9,9 +9,9 @@ pub(crate) struct Dice(StdRng);
 impl Dice {
     pub(crate) fn new(seed: u64, purpose: &str) -> Self {
         // FNV-1a; any fixed hash will do.
-        let hash = purpose.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        let hash = purpose
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         Self(StdRng::seed_from_u64(seed ^ hash))
     }
 

@@ -184,7 +184,11 @@ impl<'p> Driver<'p> {
         self.faults.insert(number, installed);
         let sandbox = &self.world.sandbox;
         match kind {
-            Kind::CutWatches { .. } | Kind::StalledWatches { .. } | Kind::ExpiredWatches { .. } | Kind::SlowLists { .. } | Kind::Outage { .. } => {
+            Kind::CutWatches { .. }
+            | Kind::StalledWatches { .. }
+            | Kind::ExpiredWatches { .. }
+            | Kind::SlowLists { .. }
+            | Kind::Outage { .. } => {
                 sandbox.cut_watches();
             }
             Kind::Compaction => {

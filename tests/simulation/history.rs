@@ -27,7 +27,14 @@ pub(crate) enum What {
     /// A request of a replica was applied or refused.
     Served { replica: usize, request: Asked },
     /// A replica said something about a CronJob.
-    Said { replica: usize, process: u32, controller: &'static str, about: ObjectKey, reason: &'static str, minutes: Option<i64> },
+    Said {
+        replica: usize,
+        process: u32,
+        controller: &'static str,
+        about: ObjectKey,
+        reason: &'static str,
+        minutes: Option<i64>,
+    },
     /// A replica started.
     Started { replica: usize, process: u32 },
     /// It is gone.

@@ -55,7 +55,11 @@ pub(crate) struct Switch {
 }
 
 /// A line of the `me.1`-th process of replica `me.0`.
-pub(crate) fn line(inner: SandboxService, me: (usize, u32), blown: mpsc::UnboundedSender<(usize, u32)>) -> (Line, Switch) {
+pub(crate) fn line(
+    inner: SandboxService,
+    me: (usize, u32),
+    blown: mpsc::UnboundedSender<(usize, u32)>,
+) -> (Line, Switch) {
     let (state, receiver) = watch::channel(State::Open);
     let fuse = Arc::new(Mutex::new(None));
     (Line { inner, state: receiver, fuse: fuse.clone(), blown, me }, Switch { state, fuse })
@@ -105,7 +109,8 @@ impl Line {
         };
         pass(&mut self.state).await?;
         let (parts, body) = answer.into_parts();
-        let body = if is_watch { watched(body, self.state) } else { body.map_err(|never| match never {}).boxed_unsync() };
+        let body =
+            if is_watch { watched(body, self.state) } else { body.map_err(|never| match never {}).boxed_unsync() };
         Ok(Response::from_parts(parts, body))
     }
 }

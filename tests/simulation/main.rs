@@ -82,7 +82,8 @@ fn try_seed(seed: u64, hours: u64, table: &mut Table) -> Option<String> {
         let name = name.rsplit_once('-').filter(|(_, m)| m.len() == 8).map_or(name, |(name, _)| name);
         let history = trace::about(&plan, &record.entries, namespace, name);
         let lines: Vec<&str> = history.lines().collect();
-        let until = lines.partition_point(|line| line.trim_start().split(' ').next().unwrap().parse::<u64>().unwrap() <= first.at);
+        let until = lines
+            .partition_point(|line| line.trim_start().split(' ').next().unwrap().parse::<u64>().unwrap() <= first.at);
         for line in &lines[until.saturating_sub(60)..(until + 4).min(lines.len())] {
             text += &format!("    {line}\n");
         }

@@ -117,7 +117,8 @@ fn draw_cron(dice: &mut Dice, namespaces: &[String], number: u64, schedule: &str
 /// Jobs that take less than the distance of two runs, as long, or longer; a few fail or hang.
 fn draw_fate(dice: &mut Dice, gap_s: u64) -> Value {
     let longest = (gap_s * 5 / 2).min(3 * 3600);
-    let duration_s = if dice.percent(60) { dice.between(1, gap_s.clamp(2, 120)) } else { dice.between(1, longest.max(2)) };
+    let duration_s =
+        if dice.percent(60) { dice.between(1, gap_s.clamp(2, 120)) } else { dice.between(1, longest.max(2)) };
     let outcome = if dice.percent(80) { "complete" } else { *dice.pick(&["fail", "fail", "hang"]) };
     json!({
         "sandbox.cronjob-controller.dev/duration": format!("{duration_s}s"),

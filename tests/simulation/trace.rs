@@ -84,7 +84,8 @@ fn change(changed: &Changed) -> String {
 
 fn cron_facts(value: &Value) -> String {
     let (spec, status) = (&value["spec"], &value["status"]);
-    let active = status["active"].as_array().map(|active| active.iter().filter_map(|r| r["name"].as_str()).collect::<Vec<_>>());
+    let active =
+        status["active"].as_array().map(|active| active.iter().filter_map(|r| r["name"].as_str()).collect::<Vec<_>>());
     let mut text = format!("{} {}", spec["schedule"], spec["concurrencyPolicy"]);
     for (label, field) in [
         ("zone", &spec["timeZone"]),

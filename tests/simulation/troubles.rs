@@ -123,8 +123,15 @@ fn draw_kind(dice: &mut Dice, which: usize, replicas: usize) -> (Kind, Ms) {
     let plural = *dice.pick(&["cronjobs", "jobs", "jobs"]);
     match which {
         0 | 1 => {
-            let (code, retry_after_s) =
-                *dice.pick(&[(409, None), (429, Some(1)), (429, None), (500, None), (503, Some(2)), (504, None), (403, None)]);
+            let (code, retry_after_s) = *dice.pick(&[
+                (409, None),
+                (429, Some(1)),
+                (429, None),
+                (500, None),
+                (503, Some(2)),
+                (504, None),
+                (403, None),
+            ]);
             let retry_after_s = if dice.percent(10) { Some(40) } else { retry_after_s };
             (Kind::Errors { code, retry_after_s, percent: *dice.pick(&[3, 20, 60]) }, while_)
         }

@@ -273,7 +273,8 @@ impl World {
 fn breaches(registry: &Registry) -> Option<String> {
     let text = registry.encode(Exposition::PrometheusText).unwrap();
     let mut lines = text.lines().filter(|line| {
-        line.starts_with("cron_broken_invariants_total{") || line.starts_with("engine_overlapping_steps_total{")
+        line.starts_with("cron_broken_invariants_total{")
+            || line.starts_with("engine_overlapping_steps_total{")
             || line.contains("result=\"panicked\"")
     });
     lines.find(|line| !line.ends_with(" 0")).map(str::to_owned)

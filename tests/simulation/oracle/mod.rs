@@ -382,9 +382,12 @@ impl Oracle {
             !version.suspend && !version.deleting && in_time && bases.any(|base| is_due(schedule, base, due))
         };
         let window = scene.window(at);
-        if !cron.versions.iter().enumerate().any(|(n, (until, version))| {
-            (n + 1 == cron.versions.len() || *until >= window) && fits(version)
-        }) {
+        if !cron
+            .versions
+            .iter()
+            .enumerate()
+            .any(|(n, (until, version))| (n + 1 == cron.versions.len() || *until >= window) && fits(version))
+        {
             wrongs.push((3, format!("the run of {text} is not due")));
         }
         let calm_since_edit = cron.calm_edit.filter(|edit| *edit >= scene.calm_from && scene.is_calm(at));
@@ -397,9 +400,11 @@ impl Oracle {
     fn check_policy(&self, at: Ms, cron: &Cron, job: &Job, wrongs: &mut Vec<(u8, String)>) {
         let window = self.scene.window(at);
         let always = |policy: Policy| {
-            let mut recent = cron.versions.iter().enumerate().filter(|(n, (until, _))| {
-                n + 1 == cron.versions.len() || *until >= window
-            });
+            let mut recent = cron
+                .versions
+                .iter()
+                .enumerate()
+                .filter(|(n, (until, _))| n + 1 == cron.versions.len() || *until >= window);
             recent.all(|(_, (_, version))| version.policy == policy)
         };
         let others = self.scene.unfinished(cron).filter(|(_, other)| other.uid != job.uid);
@@ -422,7 +427,10 @@ impl Oracle {
             return self.blame(8, at, key, "a replica deleted somebody else's Job".to_owned());
         };
         let window = self.scene.window(at);
-        let recent: Vec<&Version> = cron.versions.iter().enumerate()
+        let recent: Vec<&Version> = cron
+            .versions
+            .iter()
+            .enumerate()
             .filter(|(n, (until, _))| n + 1 == cron.versions.len() || *until >= window)
             .map(|(_, (_, version))| version)
             .collect();
@@ -437,7 +445,10 @@ impl Oracle {
                 if !recent.iter().any(|version| version.limit(end).is_some_and(|limit| stood > limit)) {
                     wrongs.push((7, format!("deleted although only {stood} of its kind stood")));
                 }
-                if job.due.is_some_and(|due| key.2 == job_name(&cron.key.2, due) && cron.version().last_schedule < Some(due)) {
+                if job
+                    .due
+                    .is_some_and(|due| key.2 == job_name(&cron.key.2, due) && cron.version().last_schedule < Some(due))
+                {
                     wrongs.push((7, "deleted before its run was recorded".to_owned()));
                 }
             }
