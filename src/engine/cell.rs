@@ -162,10 +162,10 @@ impl<K: Kind> Cells<K> {
         }
     }
 
-    /// Every actor's key and due instant, the earliest first, those never due last, equal ones by key.
-    pub(super) fn by_due(&self) -> Vec<(Option<WallTime>, Name<K>)> {
-        let mut all: Vec<_> = self.map.iter().map(|cell| (cell.due, cell.key().clone())).collect();
-        all.sort_unstable_by(|(a, a_key), (b, b_key)| {
+    /// Every actor's key and due instant, and whether it has unseen news; the earliest first, those never due last, equal ones by key.
+    pub(super) fn by_due(&self) -> Vec<(Option<WallTime>, bool, Name<K>)> {
+        let mut all: Vec<_> = self.map.iter().map(|cell| (cell.due, cell.unseen, cell.key().clone())).collect();
+        all.sort_unstable_by(|(a, _, a_key), (b, _, b_key)| {
             a.is_none().cmp(&b.is_none()).then_with(|| a.cmp(b)).then_with(|| a_key.cmp(b_key))
         });
         all

@@ -32,9 +32,11 @@ impl<K: Kind> Engine<K> {
     }
 
     fn on_clock_step(&self, forward: bool) {
-        for (due, key) in self.cells.by_due() {
+        for (due, unseen, key) in self.cells.by_due() {
             let queue = self.queue_of(&key);
             match due {
+                // News since its last step may have named another instant, with a timer that nobody here can arm anew.
+                _ if unseen => queue.add_in(key, Class::Listed),
                 // Now nearer, perhaps passed; the earliest wish wins.
                 Some(due) if forward => queue.add_after(key, self.clock.until(due)),
                 None if forward => {}

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::dice::Dice;
 use crate::plan::{Action, Api, HOUR, MINUTE, Ms, Named, SECOND};
+use crate::troubles::Trouble;
 
 /// A CronJob that somebody makes.
 #[derive(Clone, Debug)]
@@ -71,7 +72,7 @@ const ZONES: [&str; 10] = [
 
 /// As many as make a day of the wanted size.
 pub(crate) fn draw_crons(dice: &mut Dice, namespaces: &[String], is_large: bool, hours: u64) -> Vec<CronSpec> {
-    let budget = if is_large { dice.between(2000, 5000) } else { dice.between(150, 800) };
+    let budget = if is_large { dice.between(2000, 5000) } else { dice.between(200, 900) };
     let most = if is_large { dice.between(100, 300) } else { dice.between(8, 40) };
     // Short runs may be denser: each must have something to do.
     let budget = budget * 24 / hours.clamp(6, 24);
@@ -156,6 +157,23 @@ pub(crate) fn draw_script(
     }
     if namespaces.len() > 3 && dice.percent(30) {
         actions.push((draw_time(dice, until), Action::DeleteNamespace(namespaces[3].clone())));
+    }
+}
+
+/// What they do while something goes wrong: most mistakes take both.
+pub(crate) fn draw_deeds_in_trouble(
+    dice: &mut Dice,
+    crons: &[CronSpec],
+    troubles: &[Trouble],
+    actions: &mut Vec<(Ms, Action)>,
+) {
+    let each = dice.between(0, 3);
+    for (number, trouble) in troubles.iter().enumerate().filter(|_| !crons.is_empty()) {
+        for _ in 0..dice.between(0, each) {
+            let cron = dice.pick(crons).clone();
+            let at = dice.between(trouble.at, trouble.at + trouble.lasts);
+            draw_deed(dice, cron, at, 1_000_000 + number as u64, actions);
+        }
     }
 }
 

@@ -106,6 +106,7 @@ impl Plan {
         people::draw_script(&mut Dice::new(seed, "people"), &crons, &namespaces, chaos, &mut actions);
         let settle = timing.map_or(0, |timing| ms(timing.lease_duration) * 4);
         let troubles = troubles::draw(&mut Dice::new(seed, "troubles"), chaos, replicas, settle);
+        people::draw_deeds_in_trouble(&mut Dice::new(seed, "people in trouble"), &crons, &troubles, &mut actions);
         for (number, trouble) in troubles.iter().enumerate() {
             actions.push((trouble.at, Action::Begin(number)));
             actions.push((trouble.at + trouble.lasts, Action::End(number)));

@@ -210,6 +210,19 @@ async fn a_wall_clock_stepped_forward_wakes_within_a_second_what_became_due() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_wall_clock_stepped_forward_makes_whoever_has_unseen_news_decide_again() {
+    let world = World::opened();
+    world.script([Script::Return(Next::done(World::at_s(90_000)))]);
+    world.send("edited", News::Generation(1));
+    pass(10).await;
+    // Due in an hour by the news, which no step has seen.
+    world.send("edited", News::Wants(Wake::After(Duration::from_secs(3600))));
+    world.clock.step(TimeDelta::hours(1));
+    pass(1_000).await;
+    assert_eq!(world.seen().len(), 2, "not an hour late by the new clock");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_wall_clock_stepped_back_makes_everybody_decide_again_within_a_second() {
     let world = World::opened();
     world.script([World::at_s(3600), NONE].map(|due| Script::Return(Next::done(due))));
