@@ -67,17 +67,67 @@ fn every_overlay_and_every_component_builds() {
     }
 }
 
-/// The base with every component, built in a folder of its own.
+/// The base with every component.
 pub(crate) fn all_components(test: &str) -> Option<Vec<Value>> {
-    let folder = tempfile::Builder::new().prefix("all-components-").tempdir_in(root().join("target")).unwrap();
+    overlaid(test, "base", &COMPONENTS, json!({}))
+}
+
+/// An overlay of somebody's own over one of ours with these components and fields, built in a folder of its own.
+pub(crate) fn overlaid(test: &str, below: &str, components: &[&str], fields: Value) -> Option<Vec<Value>> {
+    let folder = tempfile::Builder::new().prefix("overlay-").tempdir_in(root().join("target")).unwrap();
     let components: Vec<String> =
-        COMPONENTS.map(|component| format!("../../deploy/kustomize/components/{component}")).into();
-    let kustomization = json!({
+        components.iter().map(|component| format!("../../deploy/kustomize/components/{component}")).collect();
+    let mut kustomization = json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
-        "resources": ["../../deploy/kustomize/base"], "components": components,
+        "resources": [format!("../../deploy/kustomize/{below}")], "components": components,
     });
+    kustomization.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     std::fs::write(folder.path().join("kustomization.yaml"), kustomization.to_string()).unwrap();
     kustomized(test, folder.path().to_str().unwrap())
+}
+
+/// Every value of a field `namespace`, however deep.
+fn namespaces(value: &Value, into: &mut BTreeSet<String>) {
+    for (key, value) in value.as_object().into_iter().flatten() {
+        if key == "namespace" {
+            into.insert(value.to_string());
+        }
+        namespaces(value, into);
+    }
+    value.as_array().into_iter().flatten().for_each(|item| namespaces(item, into));
+}
+
+#[test]
+fn an_overlay_in_another_namespace_takes_everything_with_it() {
+    let test = "an_overlay_in_another_namespace_takes_everything_with_it";
+    for (below, components) in [
+        ("base", &COMPONENTS[..]),
+        ("overlays/default", &[]),
+        ("overlays/ha", &["prometheus", "networkpolicy"]),
+        ("overlays/demo/controller", &["apf"]),
+        ("overlays/shadow", &[]),
+    ] {
+        let Some(objects) = overlaid(test, below, components, json!({"namespace": "platform", "namePrefix": "my-"}))
+        else {
+            return;
+        };
+        let mut seen = BTreeSet::new();
+        objects.iter().for_each(|object| namespaces(object, &mut seen));
+        assert_eq!(seen, ["\"platform\"".to_owned()].into(), "{below}");
+        assert!(!json!(objects).to_string().contains(NAMESPACE), "{below} names {NAMESPACE}");
+        let pods = objects.iter().find(|object| object["kind"] == "Deployment").unwrap();
+        let account = json!({"name": pods["spec"]["template"]["spec"]["serviceAccountName"], "namespace": "platform"});
+        assert!(names(&objects).contains(&format!("ServiceAccount/{}", text(&account["name"]))), "{below}");
+        for object in &objects {
+            let subject = match text(&object["kind"]) {
+                "ClusterRoleBinding" | "RoleBinding" => &object["subjects"][0],
+                "FlowSchema" => &object["spec"]["rules"][0]["subjects"][0]["serviceAccount"],
+                _ => continue,
+            };
+            let named = json!({"name": subject["name"], "namespace": subject["namespace"]});
+            assert_eq!(named, account, "{below}: {}", name(object));
+        }
+    }
 }
 
 /// Everything that selects pods, or the Service, by labels finds those of the Deployment.
@@ -133,6 +183,9 @@ fn the_roles_grant_what_is_used_and_nothing_else() {
     grant(auth, "authentication.k8s.io", "tokenreviews", &["create"]);
     grant(auth, "authorization.k8s.io", "subjectaccessreviews", &["create"]);
     grant("ClusterRole/cronjob-controller-metrics-reader", "", "/metrics", &["get"]);
+    for page in ["/statusz", "/flagz"] {
+        grant("ClusterRole/cronjob-controller-status-reader", "", page, &["get"]);
+    }
     assert_eq!(rights(&installed()), expected);
 }
 
@@ -164,8 +217,8 @@ fn the_roles_are_bound_to_the_service_account_of_the_pods() {
         assert_eq!(binding["subjects"], subject, "{}", name(binding));
         bound.insert(format!("{}/{}", text(&binding["roleRef"]["kind"]), text(&binding["roleRef"]["name"])));
     }
-    // Bound by whoever scrapes.
-    bound.insert("ClusterRole/cronjob-controller-metrics-reader".to_owned());
+    // Bound by whoever scrapes, or looks inside.
+    bound.extend(["metrics", "status"].map(|what| format!("ClusterRole/cronjob-controller-{what}-reader")));
     let roles = objects.iter().filter(|object| text(&object["kind"]).ends_with("Role")).map(name).collect();
     assert_eq!(bound, roles);
 }
@@ -176,7 +229,7 @@ fn the_lease_has_priority_in_the_namespace_of_the_pods() {
     let rule = &object(&objects, "FlowSchema/cronjob-controller-leader-election")["spec"]["rules"][0];
     let account = &rule["subjects"][0]["serviceAccount"];
     assert_eq!(account, &json!({"name": template(&objects)["spec"]["serviceAccountName"], "namespace": NAMESPACE}));
-    assert_eq!(rule["resourceRules"][0]["namespaces"], json!([NAMESPACE]));
+    assert_eq!(rule["resourceRules"][0]["namespaces"], json!(["*"]));
     let of_lease: BTreeSet<String> =
         rights(&objects).into_iter().filter(|right| right.2.starts_with("leases")).map(|right| right.3).collect();
     assert_eq!(texts(&rule["resourceRules"][0]["verbs"]).into_iter().collect::<BTreeSet<_>>(), of_lease);

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 
 use crate::chart::ALL;
-use crate::manifests::all_components;
+use crate::manifests::{all_components, overlaid};
 use crate::objects::{CHART, NAMESPACE, Right, charted, installed, kustomized, name, object, rights, root, template};
 use crate::support::binaries::find;
 use crate::support::controlplane::{ControlPlane, Options};
@@ -111,6 +111,7 @@ fn chart_overlays_and_components_are_accepted(test: &str, plane: &ControlPlane) 
     quiet(plane, &["create", "-f", &crds]);
     quiet(plane, &["wait", "--for=condition=Established", "--timeout=60s", "-f", &crds]);
     plane.kubectl_ok(&["create", "namespace", "cronjob-demo"]);
+    plane.kubectl_ok(&["create", "namespace", "platform"]);
     let overlay = |name: &str| kustomized(test, &format!("deploy/kustomize/overlays/{name}"));
     let (Some(chart), Some(everything)) = (charted(test, "cronjob-controller", &[]), charted(test, "all", &ALL)) else {
         return;
@@ -121,6 +122,7 @@ fn chart_overlays_and_components_are_accepted(test: &str, plane: &ControlPlane) 
         ("components", all_components(test).unwrap()),
         ("ha", overlay("ha").unwrap()),
         ("demo", overlay("demo").unwrap()),
+        ("another namespace", overlaid(test, "overlays/default", &[], json!({"namespace": "platform"})).unwrap()),
     ] {
         let file = list(plane, "list.json", &objects).display().to_string();
         let server =
@@ -191,8 +193,8 @@ fn the_service_account_may_do_what_its_roles_say_and_no_more(plane: &ControlPlan
     let verdicts: Vec<&str> = verdicts.split_whitespace().collect();
     assert_eq!(verdicts.len(), reviews.len());
     for (right, verdict) in rights(&objects).iter().zip(verdicts) {
-        // The controllers do not read each other's metrics.
-        let expected = if right.0.ends_with("metrics-reader") { "false" } else { "true" };
+        // The controllers do not read each other's metrics and pages.
+        let expected = if right.0.ends_with("-reader") { "false" } else { "true" };
         assert_eq!(verdict, expected, "{right:?}");
     }
     let account = format!("--as=system:serviceaccount:{NAMESPACE}:cronjob-controller");
