@@ -12,38 +12,59 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::time::Instant;
 
-/// client-go's numbers: 0.8 s doubling to 30 s, each lengthened by up to its own length; from the start after two quiet minutes.
+/// The first pause. Each pause is lengthened by up to its own length, so that many clients do not come together.
 const FIRST: Duration = Duration::from_millis(800);
-const LONGEST: Duration = Duration::from_secs(30);
+/// Longest pause before the lengthening when what was refused goes on from where it was. While nothing is heard, a leader may
+/// act on what it has cached; so a server that is back must be noticed within seconds. A watch from a known version costs the
+/// server little: 20 replicas with four collections each ask about ten times a second.
+const LONGEST_TO_RESUME: Duration = Duration::from_secs(5);
+/// Longest pause before the lengthening when a list has to be made anew: lists are what overloads a server. client-go's number.
+const LONGEST_TO_RELIST: Duration = Duration::from_secs(30);
+/// After this long without a failure pauses are short again; client-go's number.
 const QUIET: Duration = Duration::from_secs(120);
 
-/// Pauses that grow while failures follow each other.
+/// Pauses that grow while failures follow each other. Both kinds grow by themselves: however long a server was away, the first
+/// list that this made necessary waits the first pause only, at most 1.6 s; lists that are needed again and again wait longer.
+///
+/// In all, a server that refused connections and is back is asked again after at most 10 s, and if the version to resume from
+/// is gone, a new list begins at most 1.6 s after that.
 #[derive(Debug)]
 pub(crate) struct Pauses {
-    doubling: ExponentialBackoff,
+    resume: Growing,
+    relist: Growing,
     rng: StdRng,
+}
+
+/// One growing pause.
+#[derive(Debug)]
+struct Growing {
+    doubling: ExponentialBackoff,
+    longest: Duration,
     last_failure: Option<Instant>,
 }
 
 impl Pauses {
     pub(crate) fn new(seed: u64) -> Self {
-        let doubling = ExponentialBackoffBuilder::new()
-            .with_initial_interval(FIRST)
-            .with_max_interval(LONGEST)
-            .with_multiplier(2.0)
-            .with_randomization_factor(0.0)
-            .with_max_elapsed_time(None)
-            .build();
-        Self { doubling, rng: StdRng::seed_from_u64(seed), last_failure: None }
+        Self {
+            resume: Growing::up_to(LONGEST_TO_RESUME),
+            relist: Growing::up_to(LONGEST_TO_RELIST),
+            rng: StdRng::seed_from_u64(seed),
+        }
     }
 
-    /// How long to pause after a failure at `now`.
-    pub(crate) fn after_failure(&mut self, now: Instant) -> Duration {
-        let quiet = self.last_failure.replace(now).is_some_and(|last| now.saturating_duration_since(last) > QUIET);
-        if quiet {
-            self.doubling.reset();
-        }
-        let base = self.doubling.next_backoff().unwrap_or(LONGEST);
+    /// How long to pause, after a failure at `now`, before the same is tried again.
+    pub(crate) fn before_resuming(&mut self, now: Instant) -> Duration {
+        let base = self.resume.after_failure(now);
+        self.lengthened(base)
+    }
+
+    /// How long to pause, after a failure at `now`, before a list that it made necessary.
+    pub(crate) fn before_relisting(&mut self, now: Instant) -> Duration {
+        let base = self.relist.after_failure(now);
+        self.lengthened(base)
+    }
+
+    fn lengthened(&mut self, base: Duration) -> Duration {
         base.mul_f64(1.0 + self.rng.random::<f64>())
     }
 
@@ -55,28 +76,65 @@ impl Pauses {
     }
 }
 
+impl Growing {
+    fn up_to(longest: Duration) -> Self {
+        let doubling = ExponentialBackoffBuilder::new()
+            .with_initial_interval(FIRST)
+            .with_max_interval(longest)
+            .with_multiplier(2.0)
+            .with_randomization_factor(0.0)
+            .with_max_elapsed_time(None)
+            .build();
+        Self { doubling, longest, last_failure: None }
+    }
+
+    fn after_failure(&mut self, now: Instant) -> Duration {
+        let quiet = self.last_failure.replace(now).is_some_and(|last| now.saturating_duration_since(last) > QUIET);
+        if quiet {
+            self.doubling.reset();
+        }
+        self.doubling.next_backoff().unwrap_or(self.longest)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn pauses_double_with_jitter_up_to_twice_and_start_again_after_quiet() {
+        type Pause = fn(&mut Pauses, Instant) -> Duration;
+        let kinds: [(Pause, [f64; 8]); 2] = [
+            (Pauses::before_resuming, [0.8, 1.6, 3.2, 5.0, 5.0, 5.0, 5.0, 5.0]),
+            (Pauses::before_relisting, [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0]),
+        ];
         let clock = crate::clock::Clock::system();
-        let mut pauses = Pauses::new(7);
-        for base in [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0] {
-            let pause = pauses.after_failure(clock.mono()).as_secs_f64();
-            assert!((base..=2.0 * base).contains(&pause), "{pause} for {base}");
-            tokio::time::advance(Duration::from_secs_f64(pause)).await;
+        for (pause_of, bases) in kinds {
+            let mut pauses = Pauses::new(7);
+            for base in bases {
+                let pause = pause_of(&mut pauses, clock.mono()).as_secs_f64();
+                assert!((base..=2.0 * base).contains(&pause), "{pause} for {base}");
+                tokio::time::advance(Duration::from_secs_f64(pause)).await;
+            }
+            tokio::time::advance(Duration::from_secs(121)).await;
+            assert!(pause_of(&mut pauses, clock.mono()).as_secs_f64() <= 1.6);
         }
-        tokio::time::advance(Duration::from_secs(121)).await;
-        assert!(pauses.after_failure(clock.mono()).as_secs_f64() <= 1.6);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_list_after_a_long_outage_waits_the_first_pause_only() {
+        let now = crate::clock::Clock::system().mono();
+        let mut pauses = Pauses::new(7);
+        for _ in 0..10 {
+            pauses.before_resuming(now);
+        }
+        assert!(pauses.before_relisting(now).as_secs_f64() <= 1.6);
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_seed_decides_the_jitter() {
         let now = crate::clock::Clock::system().mono();
-        let (mut a, mut b, mut c) = (Pauses::new(1), Pauses::new(1), Pauses::new(2));
-        let (first, second, third) = (a.after_failure(now), b.after_failure(now), c.after_failure(now));
+        let [first, second, third] = [1, 1, 2].map(|seed| Pauses::new(seed).before_resuming(now));
         assert_eq!(first, second);
         assert_ne!(first, third);
     }

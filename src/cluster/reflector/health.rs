@@ -22,6 +22,8 @@ pub enum Phase {
 pub struct ReflectorReport {
     /// What it is doing.
     pub phase: Phase,
+    /// Whether the server did not know the kind when it last said anything about it: troubles since then tell nothing else.
+    pub absent: bool,
     /// When it last heard from the server anything that moves it on: a page, an object, a bookmark, the start of a watch.
     pub last_progress: Instant,
     /// Why it last failed; `None` when it has made progress since.
@@ -36,7 +38,7 @@ pub struct ReflectorHealth {
 
 impl ReflectorHealth {
     pub(crate) fn new(now: Instant) -> Self {
-        let report = ReflectorReport { phase: Phase::Listing, last_progress: now, trouble: None };
+        let report = ReflectorReport { phase: Phase::Listing, absent: false, last_progress: now, trouble: None };
         Self { report: Arc::new(Mutex::new(report)) }
     }
 
@@ -48,6 +50,7 @@ impl ReflectorHealth {
     pub(crate) fn on_progress(&self, phase: Phase, now: Instant) {
         self.with(|report| {
             report.phase = phase;
+            report.absent = false;
             report.last_progress = now;
             report.trouble = None;
         });
@@ -56,6 +59,7 @@ impl ReflectorHealth {
     pub(crate) fn on_trouble(&self, phase: Phase, trouble: String) {
         self.with(|report| {
             report.phase = phase;
+            report.absent |= phase == Phase::Absent;
             report.trouble = Some(trouble);
         });
     }

@@ -6,7 +6,8 @@
 //!   anew under its old name is heard as deleted and then as new.
 //! - Objects that a list shows again unchanged are not heard again.
 //! - A watch resumes only after a version that the store has taken in. Objects of a list in progress move no version.
-//! - Every failure, a watch that fails right after a good list included, is followed by a growing pause.
+//! - Every failure, a watch that fails right after a good list included, is followed by a growing pause. What is asked for
+//!   after an outage, and the list that the outage made necessary, wait for seconds only (see [`backoff`]).
 //! - One unreadable object costs that object, never the stream.
 //!
 //! The rules for what the server may answer are those of client-go's reflector; `docs/adr/0020-own-reflector.md` says why

@@ -93,23 +93,20 @@ impl<T: Cached, S: Sink<T>> Reflector<T, S> {
     /// Prepares the next attempt; returns the pause before it.
     fn on_trouble(&mut self, trouble: Trouble) -> Duration {
         self.metrics.on_interruption(trouble.reason());
-        if let Trouble::NoStreaming(why) = trouble {
-            tracing::info!(resource = %self.options.resource, why, "streamed lists do not work here; paged lists from now on");
-            self.streaming = false;
-            return Duration::ZERO;
-        }
-        if trouble == Trouble::Absent {
-            return self.on_absent();
-        }
-        let pause = self.pauses.after_failure(self.clock.mono());
+        let now = self.clock.mono();
         let (pause, why) = match trouble {
-            Trouble::Throttled(wait, why) => (pause.max(wait), why),
+            Trouble::Throttled(wait, why) => (self.pauses.before_resuming(now).max(wait), why),
             Trouble::Expired(why) | Trouble::Anew(why) => {
                 self.version = None;
-                (pause, why)
+                (self.pauses.before_relisting(now), why)
             }
-            Trouble::Again(why) | Trouble::NoStreaming(why) => (pause, why),
-            Trouble::Absent => (pause, String::new()),
+            Trouble::Again(why) => (self.pauses.before_resuming(now), why),
+            Trouble::NoStreaming(why) => {
+                tracing::info!(resource = %self.options.resource, why, "streamed lists do not work here; paged lists from now on");
+                self.streaming = false;
+                return Duration::ZERO;
+            }
+            Trouble::Absent => return self.on_absent(),
         };
         tracing::warn!(resource = %self.options.resource, why, pause_s = pause.as_secs_f64(), "list or watch interrupted");
         self.health.on_trouble(Phase::Pausing, why);
@@ -117,7 +114,7 @@ impl<T: Cached, S: Sink<T>> Reflector<T, S> {
     }
 
     fn on_absent(&mut self) -> Duration {
-        if self.health.report().phase != Phase::Absent {
+        if !self.health.report().absent {
             tracing::warn!(resource = %self.options.resource, "the server does not know this kind; waiting for it to appear");
         }
         self.take_out_all();

@@ -491,6 +491,69 @@ async fn a_kind_that_the_server_does_not_know_is_absent_until_it_appears() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_is_back_after_a_long_outage_is_listed_within_seconds_though_its_past_is_gone() {
+    let server = Server::default();
+    list(&server, "10", &[thing("a", "1")]);
+    let stream = watch(&server);
+    let rig = Rig::paged(&server);
+    rig.heard().await;
+    server.answer_rest(|_| broken());
+    stream.cut();
+    settle().await;
+    for _ in 0..90 {
+        advance(Duration::from_secs(1)).await;
+        settle().await;
+    }
+    let asked = rig.uris().await.len();
+    assert!((90 / 10..90 / 3).contains(&asked), "{asked} requests in 90 s");
+    server.answer(|_| refusal(410, "Expired", 0));
+    list(&server, "90", &[thing("a", "80")]);
+    // 5 s, lengthened to 10 s at most, then the first pause before a list.
+    for _ in 0..12 {
+        advance(Duration::from_secs(1)).await;
+        settle().await;
+    }
+    assert_eq!(rig.heard().await, ["update a/ua@80 from 1"]);
+    rig.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_expires_again_and_again_is_no_hot_loop() {
+    let server = Server::default();
+    list(&server, "10", &[]);
+    server.answer_rest(|_| refusal(410, "Expired", 0));
+    let rig = Rig::paged(&server);
+    for _ in 0..300 {
+        settle().await;
+        advance(Duration::from_secs(1)).await;
+    }
+    let asked = rig.uris().await.len();
+    // The sum of six doublings from 0.8 s is 50 s; then one request each 30 to 60 s.
+    assert!((6..=16).contains(&asked), "{asked} requests in 300 s");
+    rig.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_absent_kind_stays_known_as_absent_while_the_server_is_away() {
+    let server = Server::default();
+    server.answer(|_| reply(404, fixed_body(&["404 page not found\n"])));
+    server.answer(|_| broken());
+    let rig = Rig::streamed(&server);
+    settle().await;
+    advance(Duration::from_secs(31)).await;
+    settle().await;
+    let report = rig.health.report();
+    assert_eq!((report.phase, report.absent), (Phase::Pausing, true));
+    let stream = watch(&server);
+    advance(PAUSE).await;
+    settle().await;
+    stream.frame("ADDED", &thing("a", "1"));
+    settle().await;
+    assert!(!rig.health.report().absent, "it has appeared and is being listed");
+    rig.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn when_a_kind_vanishes_its_objects_are_gone_and_the_store_is_not_synced() {
     let server = Server::default();
     list(&server, "10", &[thing("a", "1")]);

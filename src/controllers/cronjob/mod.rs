@@ -22,7 +22,7 @@ use self::caches::Feed;
 pub(super) use self::calls::Calls;
 use self::term::{Blueprint, Term};
 use super::{Counts, Deps, Options, Registration};
-use crate::cluster::{Phase, ReflectorHealth, Store};
+use crate::cluster::{ReflectorHealth, Store};
 use crate::model::{CronJob, Job};
 use crate::telemetry::Scope;
 
@@ -122,11 +122,35 @@ impl Readiness {
     }
 }
 
-/// A cache is ready when it has synced, or when the server does not know the kind, which is no fault of ours.
+/// A cache is ready when it has synced, or when the server does not know the kind, which is no fault of ours; nor is it that
+/// the server cannot be asked again for a while.
 pub(super) fn is_ready(what: &str, synced: bool, health: &ReflectorHealth) -> Result<(), String> {
     let report = health.report();
-    if synced || report.phase == Phase::Absent {
+    if synced || report.absent {
         return Ok(());
     }
     Err(format!("{what} have not synced: {}", report.trouble.as_deref().unwrap_or("the list is not complete")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::cluster::Phase;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_unreadies_neither_a_synced_cache_nor_one_of_an_absent_kind() {
+        let now = Clock::system().mono();
+        let health = ReflectorHealth::new(now);
+        health.on_trouble(Phase::Pausing, "Connection refused".into());
+        let told = is_ready("CronJobs", false, &health);
+        assert_eq!(told, Err("CronJobs have not synced: Connection refused".to_owned()));
+        assert_eq!(is_ready("CronJobs", true, &health), Ok(()));
+        health.on_trouble(Phase::Absent, "the server does not know this kind".into());
+        assert_eq!(is_ready("CronJobs", false, &health), Ok(()));
+        health.on_trouble(Phase::Pausing, "Connection refused".into());
+        assert_eq!(is_ready("CronJobs", false, &health), Ok(()), "still absent, as far as anyone knows");
+        health.on_progress(Phase::Listing, now);
+        assert!(is_ready("CronJobs", false, &health).is_err(), "it has appeared and is not listed yet");
+    }
 }
