@@ -187,9 +187,13 @@ impl<'p> Driver<'p> {
             Kind::CutWatches { .. }
             | Kind::StalledWatches { .. }
             | Kind::ExpiredWatches { .. }
-            | Kind::SlowLists { .. }
             | Kind::Outage { .. } => {
                 sandbox.cut_watches();
+            }
+            Kind::SlowLists { .. } => {
+                let replica = self.strike(number, Who::Leader);
+                self.world.kill(replica).await;
+                self.world.start(replica);
             }
             Kind::Compaction => {
                 sandbox.compact(u64::MAX);
@@ -361,9 +365,12 @@ fn faults_of(kind: &Kind, lasts: Ms) -> Vec<Fault> {
             vec![stall("batch"), stall("batch.volcano.sh")]
         }
         Kind::ExpiredWatches { percent } => vec![Fault::new(FaultAction::ExpireWatch).probability(chance(percent))],
-        Kind::SlowLists { takes } => {
-            let takes = Duration::from_millis(takes);
-            vec![Fault::new(FaultAction::Delay(takes)).on(Verb::List).on(Verb::Watch)]
+        Kind::SlowLists { plural, takes } => {
+            let slow = |group: &str| {
+                let delay = FaultAction::Delay(Duration::from_millis(takes));
+                Fault::new(delay).on(Verb::List).on(Verb::Watch).resource(group, plural)
+            };
+            vec![slow("batch"), slow("batch.volcano.sh")]
         }
         Kind::Outage { refuses: true } => vec![Fault::refuse(503, None)],
         Kind::Outage { refuses: false } => vec![Fault::new(FaultAction::Delay(Duration::from_millis(lasts)))],

@@ -51,8 +51,8 @@ pub(crate) enum Kind {
     Reordering { plural: &'static str },
     /// Lists and watches of a resource show an old state.
     StaleLists { plural: &'static str },
-    /// Lists take long.
-    SlowLists { takes: Ms },
+    /// Lists of a resource take long, and the leader begins anew.
+    SlowLists { plural: &'static str, takes: Ms },
     /// The server refuses everything, or does not answer at all.
     Outage { refuses: bool },
     /// A replica is killed, and comes back at the end.
@@ -148,7 +148,7 @@ fn draw_kind(dice: &mut Dice, which: usize, replicas: usize) -> (Kind, Ms) {
         12 => (Kind::Compaction, 0),
         13 => (Kind::Reordering { plural }, dice.between(10, 2 * MINUTE)),
         14 => (Kind::StaleLists { plural }, dice.between(10, 2 * MINUTE)),
-        15 => (Kind::SlowLists { takes: dice.between(100, 25 * SECOND) }, while_),
+        15 => (Kind::SlowLists { plural, takes: dice.between(100, 25 * SECOND) }, while_),
         16 => (Kind::Outage { refuses: dice.percent(50) }, while_),
         17 => (Kind::Crash(who), dice.between(0, 90 * SECOND)),
         18 => (Kind::CrashAt { who, writes: 1 + pick_u32(dice, 5), applied: dice.percent(50) }, brief + while_),

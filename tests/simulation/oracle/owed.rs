@@ -35,7 +35,7 @@ pub(super) const MEANING: [(u8, &str); 8] = [
 
 /// Conditions that only the next step mends, whenever it comes.
 pub(super) fn needs_a_step(condition: usize) -> bool {
-    matches!(condition, SUCCESSES | FAILURES | MISS)
+    matches!(condition, SUCCESSES | FAILURES)
 }
 
 /// How long a condition may be wrong.
