@@ -16,3 +16,4 @@ mod operations;
 mod scrape;
 mod server;
 mod static_binary;
+mod values;
