@@ -144,8 +144,15 @@ fn names_that_look_like_something_else_stay_names() {
         let lease = format!(
             r#"--set-json=config={{"leaderElection":{{"resourceName":"{called}","resourceNamespace":"{called}"}}}}"#
         );
-        let mut arguments =
-            vec!["template", called, CHART, "--namespace", called, "--kube-version=1.36.0", "--set-json=networkPolicy.create=true"];
+        let mut arguments = vec![
+            "template",
+            called,
+            CHART,
+            "--namespace",
+            called,
+            "--kube-version=1.36.0",
+            "--set-json=networkPolicy.create=true",
+        ];
         arguments.extend(everywhere.iter().chain(&optional).map(String::as_str));
         arguments.push(&lease);
         let output = run(&helm, &arguments);
