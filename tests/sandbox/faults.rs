@@ -6,11 +6,14 @@ use cronjob_controller::sandbox::call::Verb;
 use cronjob_controller::sandbox::counters::NO_ANSWER;
 use cronjob_controller::sandbox::faults::{Action, Fault, Hold, Release};
 use cronjob_controller::sandbox::resources;
+use cronjob_controller::sandbox::store::Store;
+use cronjob_controller::sandbox::tap::{Served, Tap};
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, WatchEvent, WatchParams};
 use serde_json::Value;
 use tokio::time::timeout;
+use tower::Service;
 
 use crate::common::*;
 
@@ -153,4 +156,43 @@ async fn healing_removes_every_fault() {
     sandbox.heal();
     assert_ne!(get(&sandbox, JOBS).await.body, Value::Null);
     assert_eq!(sandbox.requests().sum(|key| key.code == 200), 2);
+}
+
+/// Writes down what it hears.
+#[derive(Default)]
+struct Ear(std::sync::Mutex<Vec<String>>);
+
+impl Tap for Ear {
+    fn on_written(&self, store: &Store) {
+        self.0.lock().unwrap().push(format!("written {}", store.revision()));
+    }
+
+    fn on_served(&self, served: &Served<'_>) {
+        let Served { client, call, code, revisions: (before, after) } = served;
+        self.0.lock().unwrap().push(format!("{client} {} {code} +{}", call.verb, after - before));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fault_of_one_client_leaves_others_alone_and_a_tap_hears_who_did_what() {
+    let sandbox = sandbox();
+    let ear = std::sync::Arc::new(Ear::default());
+    assert!(sandbox.listen(ear.clone()));
+    assert!(!sandbox.listen(ear.clone()), "one is enough");
+    sandbox.faults().install(Fault::refuse(500, None).client("one"));
+    let before = sandbox.with_store(Store::revision);
+    for (mut service, name) in [
+        (sandbox.service_of("one"), "a"),
+        (sandbox.service_of("other"), "b"),
+        (sandbox.service_without_faults("one"), "c"),
+    ] {
+        let body = job(name).to_string();
+        service.call(request("POST", JOBS, "application/json", &body)).await.unwrap();
+    }
+    let heard = ear.0.lock().unwrap().clone();
+    let written = |more: u64| format!("written {}", before + more);
+    let expected =
+        ["one create 500 +0", &written(1), "other create 201 +1", &written(2), "one create 201 +1"].map(str::to_owned);
+    assert_eq!(heard, expected);
+    assert_eq!(sandbox.faults().hits(), 1);
 }
