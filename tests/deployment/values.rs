@@ -62,6 +62,7 @@ fn what_other_objects_would_not_follow_is_refused_with_the_way_that_works() {
     for (value, field, instead) in [
         (r#"config={"metrics":{"bindAddress":":9443"}}"#, "config.metrics.bindAddress", "metrics.port"),
         (r#"config={"health":{"bindAddress":"0"}}"#, "config.health.bindAddress", "port 8081"),
+        ("metrics.port=8081", "metrics.port=8081", "take another"),
         (r#"config={"logging":{"format":"text"}}"#, "config.logging.format", "logging.format"),
         (r#"config={"leaderElection":{"leaderElect":false}}"#, "config.leaderElection.leaderElect", "replicaCount=1"),
     ] {

@@ -112,6 +112,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- fail (printf "config.%s.%s cannot be set here: %s" (index $field 0) (index $field 1) (get $owned (index $field 2))) -}}
 {{- end -}}
 {{- end -}}
+{{- if eq (int .Values.metrics.port) 8081 -}}
+{{- fail "metrics.port=8081: probes are there, take another" -}}
+{{- end -}}
 {{- if eq (include "cc.setting" (list . "leaderElection" "leaderElect")) "false" -}}
 {{- if or (gt (int .Values.replicaCount) 1) (ne (toString .Values.updateStrategy.type) "Recreate") -}}
 {{- fail "config.leaderElection.leaderElect=false: two pods would both work, so it needs replicaCount=1 and updateStrategy.type=Recreate" -}}
