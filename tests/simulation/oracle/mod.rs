@@ -268,6 +268,9 @@ impl Oracle {
                 counted,
             };
             self.scene.crons.insert(uid.clone(), cron);
+            // Jobs of an earlier incarnation keep their names until the garbage collector has come.
+            let standing: Vec<(Key, Job)> = self.scene.jobs.iter().map(|(key, job)| (key.clone(), job.clone())).collect();
+            standing.iter().for_each(|(key, job)| self.excuse(key, job));
             return self.look(&uid, at, true);
         };
         let before = cron.version().clone();
