@@ -269,7 +269,8 @@ impl Oracle {
             };
             self.scene.crons.insert(uid.clone(), cron);
             // Jobs of an earlier incarnation keep their names until the garbage collector has come.
-            let standing: Vec<(Key, Job)> = self.scene.jobs.iter().map(|(key, job)| (key.clone(), job.clone())).collect();
+            let standing: Vec<(Key, Job)> =
+                self.scene.jobs.iter().map(|(key, job)| (key.clone(), job.clone())).collect();
             standing.iter().for_each(|(key, job)| self.excuse(key, job));
             return self.look(&uid, at, true);
         };
