@@ -117,7 +117,8 @@ impl Memory {
     }
 
     /// Notes that the server does not know the object that `cached` shows.
-    pub(super) fn on_gone(&mut self, cached: &CronJob, now: WallTime) {
+    pub fn on_gone(&mut self, cached: &CronJob, now: WallTime) {
+        self.belongs_to(&cached.uid);
         self.gone = Some(Box::new((cached.resource_version.clone(), now)));
     }
 
@@ -128,11 +129,16 @@ impl Memory {
         })
     }
 
+    /// Forgets what concerns another CronJob of the same name; an edit's floor is a moment, whoever was edited.
+    fn belongs_to(&mut self, uid: &Uid) {
+        if self.uid != *uid {
+            *self = Self { uid: uid.clone(), floor: self.floor, ..Self::default() };
+        }
+    }
+
     /// The newer of what the cache shows and what our own last status write returned.
     pub(super) fn newest(&mut self, cached: Arc<CronJob>) -> Arc<CronJob> {
-        if self.uid != cached.uid {
-            *self = Self { uid: cached.uid.clone(), floor: self.floor, ..Self::default() };
-        }
+        self.belongs_to(&cached.uid);
         match &self.written {
             Some(written) if written.is_newer_than(&cached) => written.cronjob.clone(),
             _ => {
@@ -186,8 +192,7 @@ impl Memory {
 
     /// The server showed `live` where the cache shows `cached`: believed like an own write until the cache is as new.
     pub fn on_read(&mut self, cached: &Arc<CronJob>, live: Arc<CronJob>) {
-        // Settles whose memory this is.
-        self.newest(cached.clone());
+        self.belongs_to(&cached.uid);
         self.on_written(cached, live);
     }
 

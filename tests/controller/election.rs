@@ -221,6 +221,75 @@ async fn what_the_leader_before_did_is_asked_for_where_the_caches_do_not_show_it
     second.stop().await;
 }
 
+/// What the stand-by's cache still shows of a CronJob whose run has come and gone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Old {
+    /// Its status.
+    Status,
+    /// That it was suspended.
+    Suspended,
+    /// A deadline that nothing could keep.
+    Deadline,
+    /// Another schedule.
+    Schedule,
+    /// Its predecessor of the same name.
+    Predecessor,
+    /// Its predecessor, which was suspended.
+    SuspendedPredecessor,
+}
+
+/// How many Jobs there ever were for eleven o'clock, when the leader hands over in order right after it started that run, saw it
+/// complete and cleaned it away, to one whose watch tells each thing 20 s late.
+async fn starts_after_a_hand_over_to_an_old_cache(old: Old, policy: &str) -> usize {
+    let mut replicas = Replicas::new("2026-03-01T10:58:30Z").await;
+    let spec = json!({"successfulJobsHistoryLimit": 0, "concurrencyPolicy": policy});
+    let (mut before, mut schedule) = (spec.clone(), "0 * * * *");
+    match old {
+        Old::Status | Old::Predecessor => {}
+        Old::Suspended | Old::SuspendedPredecessor => before["suspend"] = json!(true),
+        Old::Deadline => before["startingDeadlineSeconds"] = json!(1),
+        Old::Schedule => schedule = "0 0 1 1 *",
+    }
+    replicas.world.create(&cronjob("k", schedule, before)).await;
+    let (first, second) = two(&mut replicas).await;
+    replicas.pass_until("2026-03-01T10:59:30Z").await;
+    second.lag(Duration::from_secs(20));
+    replicas.pass_until("2026-03-01T10:59:40Z").await;
+    if matches!(old, Old::Predecessor | Old::SuspendedPredecessor) {
+        replicas.world.delete(cronjobs(), "default", "k").await;
+        replicas.world.create(&cronjob("k", "0 * * * *", spec)).await;
+    } else {
+        let edit = json!({"spec": {"suspend": false, "startingDeadlineSeconds": null, "schedule": "0 * * * *"}});
+        replicas.world.patch(cronjobs(), "default", "k", &edit).await;
+    }
+    replicas.pass_until("2026-03-01T11:00:01Z").await;
+    let name = job("k", "2026-03-01T11:00:00Z");
+    assert_eq!(replicas.started(&name), 1);
+    replicas.world.finish("default", &name, "Complete").await;
+    replicas.pass_until("2026-03-01T11:00:03Z").await;
+    assert!(replicas.world.job_names(jobs(), "k").await.is_empty(), "not cleaned away");
+    first.stop().await;
+    replicas.pass_until("2026-03-01T11:30:00Z").await;
+    assert!(second.leadership.is_ours());
+    replicas.check_writes();
+    second.lag(Duration::ZERO);
+    replicas.pass_until("2026-03-01T12:00:10Z").await;
+    assert_eq!(replicas.started(&job("k", "2026-03-01T12:00:00Z")), 1, "{old:?}: the next run is not due");
+    second.stop().await;
+    replicas.started(&name)
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_an_old_cache_shows_a_run_that_came_and_went_is_not_started_again() {
+    for policy in ["Allow", "Forbid", "Replace"] {
+        for old in
+            [Old::Status, Old::Suspended, Old::Deadline, Old::Schedule, Old::Predecessor, Old::SuspendedPredecessor]
+        {
+            assert_eq!(starts_after_a_hand_over_to_an_old_cache(old, policy).await, 1, "{old:?}, {policy}");
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn without_a_watch_of_the_lease_replicas_take_turns_by_polling() {
     let mut replicas = Replicas::new("2026-03-01T10:00:30Z").await;

@@ -53,6 +53,8 @@ struct Way {
     sandbox: Sandbox,
     inner: SandboxService,
     partitioned: watch::Receiver<bool>,
+    /// How long each piece of a watch of CronJobs takes to arrive, one after the other.
+    lag: watch::Receiver<Duration>,
     shut: CancellationToken,
     tasks: TaskTracker,
     identity: String,
@@ -82,13 +84,17 @@ impl Way {
         if self.shut.is_cancelled() {
             return std::future::pending().await;
         }
+        let lags = request.uri().path().ends_with("/cronjobs") && is_watch(&request);
         let answer = self.inner.call(request).await;
         self.partitioned.wait_for(passes).await.unwrap();
         let (head, body) = answer?.into_parts();
-        let frames = unfold((Box::pin(body), self.partitioned), |(mut body, mut partitioned)| async move {
+        let lag = lags.then_some(self.lag);
+        let frames = unfold((Box::pin(body), self.partitioned, lag), |(mut body, mut partitioned, lag)| async move {
             let frame = body.frame().await?;
+            let wait = lag.as_ref().map_or(Duration::ZERO, |lag| *lag.borrow());
+            tokio::time::sleep(wait).await;
             partitioned.wait_for(|partitioned| !partitioned).await.ok()?;
-            Some((frame, (body, partitioned)))
+            Some((frame, (body, partitioned, lag)))
         });
         Ok(Response::from_parts(head, StreamBody::new(frames.boxed())))
     }
@@ -115,10 +121,13 @@ impl Service<Request<Body>> for Way {
             way.note(&request, &body);
             // On its own, since the network does not forget a request whose sender has given up.
             let tasks = way.tasks.clone();
-            let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
-            if is_watch { way.carry(request).await } else { tasks.spawn(way.carry(request)).await.unwrap() }
+            if is_watch(&request) { way.carry(request).await } else { tasks.spawn(way.carry(request)).await.unwrap() }
         })
     }
+}
+
+fn is_watch(request: &Request<Body>) -> bool {
+    request.uri().query().is_some_and(|query| query.contains("watch=true"))
 }
 
 /// Identity in the Lease on the server.
@@ -133,6 +142,7 @@ pub(crate) struct Replica {
     pub(crate) leadership: Leadership,
     health: Health,
     partition: watch::Sender<bool>,
+    lag: watch::Sender<Duration>,
     shut: CancellationToken,
     stop: CancellationToken,
     task: JoinHandle<()>,
@@ -142,6 +152,11 @@ impl Replica {
     /// Begins or ends a partition.
     pub(crate) fn partition(&self, partitioned: bool) {
         self.partition.send_replace(partitioned);
+    }
+
+    /// From now on what its watch of CronJobs tells comes so much later, one piece after the other.
+    pub(crate) fn lag(&self, lag: Duration) {
+        self.lag.send_replace(lag);
     }
 
     /// Ends it in order.
@@ -187,12 +202,14 @@ impl Replicas {
     pub(crate) fn start(&mut self) -> Replica {
         self.next += 1;
         let identity = format!("replica-{}", self.next);
-        let (partition, shut) = (watch::Sender::new(false), CancellationToken::new());
+        let (partition, lag) = (watch::Sender::new(false), watch::Sender::new(Duration::ZERO));
+        let shut = CancellationToken::new();
         let way = |ledger: Option<&Arc<Mutex<Vec<Write>>>>| {
             let way = Way {
                 sandbox: self.world.sandbox.clone(),
                 inner: self.world.sandbox.service(),
                 partitioned: partition.subscribe(),
+                lag: lag.subscribe(),
                 shut: shut.clone(),
                 tasks: self.tasks.clone(),
                 identity: identity.clone(),
@@ -225,7 +242,7 @@ impl Replicas {
         let manager = Manager::new(setup, self.options, &controllers);
         let (leadership, stop) = (manager.leadership().unwrap(), CancellationToken::new());
         let task = self.tasks.spawn(manager.run(stop.clone()));
-        Replica { identity, leadership, health, partition, shut, stop, task }
+        Replica { identity, leadership, health, partition, lag, shut, stop, task }
     }
 
     /// Lets time pass until the wall clock shows `until`.

@@ -70,14 +70,14 @@ impl Elector {
 
     /// Waits for the next chance.
     async fn stand_by(&mut self, lookout: &mut Lookout) -> Chance {
-        if !self.observed.as_ref().is_some_and(Observed::is_held) {
+        if let Some(chance) = self.chance_at_once() {
             // Another was quicker, most likely, and the next read shows it. If that happens again, something else is wrong.
             if lookout.rushed {
                 let again_at = self.api.clock.mono() + self.pause();
                 sleep_until(again_at).await;
             }
             lookout.rushed = !lookout.rushed;
-            return Chance::Free;
+            return chance;
         }
         lookout.rushed = false;
         if lookout.watch.is_none() && lookout.reopen_at <= self.api.clock.mono() {
@@ -106,6 +106,14 @@ impl Elector {
                 Err(why) => lookout.on_end(&why, self.api.clock.mono()),
             }
         }
+    }
+
+    /// What there is to try without waiting for anything.
+    fn chance_at_once(&self) -> Option<Chance> {
+        let Some(held) = self.observed.as_ref().filter(|observed| observed.is_held()) else {
+            return Some(Chance::Free);
+        };
+        (held.expires_at() <= self.api.clock.mono()).then_some(Chance::Expired)
     }
 
     /// Whether a read has shown something newer already.

@@ -11,7 +11,7 @@ use super::voice::{Voice, invalid_by};
 use crate::clock::Clock;
 use crate::cluster::Store;
 use crate::engine::{Kind, Next, Retry, StepContext, Wake, stable_hash};
-use crate::model::{ApiFailure, CronJob, Job, ObjectKey, WallTime};
+use crate::model::{ApiFailure, CronJob, Job, ObjectKey, Uid, WallTime};
 use crate::reconcile::{self, Answer, Call, Memory, Outcome, Settings, Step, StepError, Timetable, WAKE_DELAY};
 use crate::telemetry::InvalidReason;
 
@@ -42,8 +42,8 @@ pub(super) struct News {
 #[derive(Default)]
 pub(super) struct Actor {
     memory: Memory,
-    /// Whether what a leader before us did is known; see [`CronJobs::catch_up`].
-    caught_up: bool,
+    /// The CronJob of which is known how a leader before us left it; see [`CronJobs::catch_up`].
+    caught_up: Option<Uid>,
     /// Under which reason this CronJob is counted as one that cannot run.
     invalid: Option<InvalidReason>,
 }
@@ -68,7 +68,8 @@ impl CronJobs {
 
     /// Finds out how the leader before us left `cached`. It may have started the run that is pending, and even have cleaned its Job
     /// away, without our caches showing it yet. The record is on the server (a run is recorded before its Job may be deleted), so a
-    /// read settles it, remembered until the cache is as new; needed only for what was due before we took over, and once.
+    /// read settles it, remembered until the cache is as new. Needed once for each CronJob, as soon as the cache shows something due
+    /// before we took over: an old cache may still show it suspended, or its predecessor of the same name.
     ///
     /// # Errors
     /// The server did not say.
@@ -78,15 +79,26 @@ impl CronJobs {
         actor: &mut Actor,
         edited: &Option<WallTime>,
     ) -> Result<(), ApiFailure> {
-        let Some(taken_over) = self.taken_over.get().filter(|_| !actor.caught_up) else { return Ok(()) };
+        let is_unknown = actor.caught_up.as_ref() != Some(&cached.uid);
+        let Some(taken_over) = self.taken_over.get().filter(|_| is_unknown) else { return Ok(()) };
         let pending = self.first_due(cached, edited, *taken_over).filter(|due| due <= taken_over);
-        if pending.is_some() {
-            let call = Call::GetCronJob { key: cached.key.clone() };
-            if let Answer::CronJob(live) = self.calls.perform(&cached.key.namespace, pending, &call).await {
-                actor.memory.on_read(cached, live?);
-            }
+        if pending.is_none() {
+            return Ok(());
         }
-        actor.caught_up = true;
+        let call = Call::GetCronJob { key: cached.key.clone() };
+        let Answer::CronJob(live) = self.calls.perform(&cached.key.namespace, pending, &call).await else {
+            return Ok(());
+        };
+        match live {
+            Ok(live) if live.uid == cached.uid => {
+                actor.memory.on_read(cached, live);
+                actor.caught_up = Some(cached.uid.clone());
+            }
+            // The cache will show its end, or its successor of the same name.
+            Ok(_) => actor.memory.on_gone(cached, self.clock.wall()),
+            Err(failure) if failure.is_not_found() => actor.memory.on_gone(cached, self.clock.wall()),
+            Err(failure) => return Err(failure),
+        }
         Ok(())
     }
 

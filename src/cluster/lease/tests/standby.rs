@@ -170,3 +170,19 @@ async fn a_free_lease_that_cannot_be_had_is_tried_at_the_pace_of_retries() {
     let requests = world.server.seen().len();
     assert!((80..=210).contains(&requests), "{requests}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_lease_that_cannot_be_had_is_tried_at_the_pace_of_retries() {
+    let world = World::new();
+    world.write(json!({"holderIdentity": "gone", "leaseDurationSeconds": 15}));
+    let lease = world.kept.lock().unwrap().lease.clone().unwrap().to_string();
+    world.server.answer_rest(move |seen| match &*seen.method {
+        "GET" => reply(200, fixed_body(&[&lease])),
+        _ => refusal(409, "Conflict", 0),
+    });
+    let (mut elector, _) = world.candidate("me");
+    assert!(!run_for(secs(100), elector.acquire()).await);
+    // 15 s of waiting for the expiry; then as above.
+    let requests = world.server.seen().len();
+    assert!((60..=210).contains(&requests), "{requests}");
+}
