@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::selection::{ControllerList, FeatureGates};
-use super::values::parse_zone;
-use crate::controllers::{Options, REGISTRY, Registration};
+use super::values::{Contradiction, parse_zone};
+use crate::controllers::{Gate, Options, REGISTRY, Registration};
 use crate::schedule::Zone;
 use crate::workqueue::RateLimiterConfig;
 
@@ -57,11 +57,32 @@ pub enum RateLimiterChoice {
 }
 
 impl ControllerArgs {
-    /// The controllers to start; one that is asked for but has a gate closed is told in the log instead.
+    /// What is wrong when no controller is left to run.
+    pub(super) fn contradictions(&self) -> Vec<Contradiction> {
+        let asked_for: Vec<_> = REGISTRY.iter().filter(|controller| self.controllers.enables(controller)).collect();
+        if asked_for.is_empty() {
+            let message = format!("no controller runs with {}: write \"*,-NAME\" to run all but one", self.controllers);
+            return vec![Contradiction::new(&["controllers"], message)];
+        }
+        if asked_for.iter().any(|controller| self.closed_gate(controller).is_none()) {
+            return Vec::new();
+        }
+        let names = asked_for.iter().map(|controller| controller.name).collect::<Vec<_>>().join(", ");
+        let message =
+            format!("no controller runs: the feature gates switch off all that --controllers names ({names})");
+        vec![Contradiction::new(&["feature-gates", "controllers"], message)]
+    }
+
+    fn closed_gate(&self, controller: &Registration) -> Option<Gate> {
+        controller.gates.iter().copied().find(|gate| !self.feature_gates.enabled(*gate))
+    }
+
+    /// The controllers to start; one that is asked for but has a gate closed is told in the log instead. There may be none where
+    /// other things run as well.
     pub fn selected(&self) -> Vec<&'static Registration> {
         let asked_for = REGISTRY.iter().filter(|controller| self.controllers.enables(controller));
         let may_start = |controller: &&'static Registration| {
-            let closed = controller.gates.iter().find(|gate| !self.feature_gates.enabled(**gate));
+            let closed = self.closed_gate(controller);
             if let Some(gate) = closed {
                 let (controller, gate) = (controller.name, gate.name());
                 tracing::warn!(controller, gate, "not started: its feature gate is off");

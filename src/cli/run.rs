@@ -98,7 +98,7 @@ pub struct ClusterArgs {
 impl RunArgs {
     /// What is wrong with flags that are each sound by themselves.
     pub(super) fn contradictions(&self) -> Vec<Contradiction> {
-        self.election.contradictions().into_iter().chain(self.serving.contradictions()).collect()
+        [self.controller.contradictions(), self.election.contradictions(), self.serving.contradictions()].concat()
     }
 }
 
@@ -157,9 +157,7 @@ fn tell_status(status: &Status, manager: &Manager, selected: &[&Registration]) {
     let leadership = manager.leadership();
     status.line("Leader", move || match &leadership {
         None => "this process, without election".to_owned(),
-        Some(leadership) if leadership.is_ours() => format!("this process, {}", leadership.holder()),
-        Some(leadership) if leadership.holder().is_empty() => "nobody".to_owned(),
-        Some(leadership) => format!("{}, this process stands by", leadership.holder()),
+        Some(leadership) => leadership.to_string(),
     });
     let counts = Arc::new(manager.counter());
     for (at, controller) in selected.iter().enumerate() {
@@ -291,5 +289,11 @@ mod tests {
         assert_eq!(told(&["--leader-elect-retry-period=10s"]), ["leader-elect-renew-deadline"]);
         assert_eq!(told(&["--leader-elect-retry-period=10s", "--leader-elect=false"]), [""; 0]);
         assert_eq!(told(&["--health-probe-bind-address=0", "--metrics-bind-address=0"]), [""; 0]);
+        assert_eq!(told(&["--controllers=-volcano-cronjob"]), ["controllers"]);
+        assert_eq!(told(&["--controllers=*,-cronjob-controller"]), ["controllers"]);
+        assert_eq!(told(&["--controllers=*,-volcano-cronjob"]), [""; 0]);
+        assert_eq!(told(&["--feature-gates=VolcanoJobSupport=false"]), [""; 0]);
+        let gated = ["--controllers=volcano-cronjob", "--feature-gates=CronVolcanoJobSupport=false"];
+        assert_eq!(told(&gated), ["feature-gates"]);
     }
 }

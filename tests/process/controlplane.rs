@@ -110,7 +110,7 @@ async fn refusals_and_pages_read_like_those_of_the_built_in_controller_manager()
     let (prometheus, stranger) = (token("prometheus"), token("stranger"));
     let mut running = Running::start(
         binary()
-            .args(["run", "--logging-format=json", "--controllers=-cronjob-controller", "--leader-elect=false"])
+            .args(["run", "--logging-format=json", "--controllers=kubernetes-cronjob", "--leader-elect=false"])
             .args(["--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=0", "--kubeconfig"])
             .arg(plane.service_account_kubeconfig("controller", "default", "controller")),
     );

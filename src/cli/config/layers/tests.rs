@@ -135,6 +135,27 @@ fn all_faults_are_told_where_they_stand() {
 }
 
 #[test]
+fn a_file_that_leaves_no_controller_to_run_is_refused() {
+    for (body, told) in [
+        (
+            "controllers:\n  enabled: [-volcano-cronjob]\n",
+            "FILE:4: controllers.enabled: no controller runs with -volcano-cronjob: write \"*,-NAME\" to run all but one",
+        ),
+        (
+            "controllers:\n  enabled: [volcano-cronjob]\nfeatureGates: {VolcanoJobSupport: false}\n",
+            "FILE:5: featureGates: no controller runs: the feature gates switch off all that --controllers names (volcano-cronjob)",
+        ),
+    ] {
+        let (_folder, path) = file(body);
+        assert_eq!(faults(loaded(Some(&path), &[], &[]), &path), [told]);
+        assert_eq!(validate(&path).unwrap().len(), 1);
+    }
+    let told = faults(loaded(None, &[("CRONJOB_CONTROLLER_CONTROLLERS", "-volcano-cronjob")], &[]), Path::new("FILE"));
+    assert_eq!(told.len(), 1);
+    assert!(told[0].starts_with("environment variable CRONJOB_CONTROLLER_CONTROLLERS: no controller runs"), "{told:?}");
+}
+
+#[test]
 fn a_contradiction_between_settings_is_told_where_one_of_them_stands() {
     let (_folder, path) =
         file("metrics:\n  tlsCertFile: /c\nhealth: {bindAddress: ':8443'}\nleaderElection:\n  renewDeadline: 20s\n");
