@@ -108,8 +108,17 @@ fn invalid<T: std::fmt::Display>(faults: &[T]) -> ExitCode {
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {
-    eprintln!("error: {error:#}");
+    eprintln!("error: {}", with_causes(error));
     ExitCode::FAILURE
+}
+
+/// An error and its causes in one line. Wrappers often repeat what they wrap; each cause is told once.
+fn with_causes(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match &*told {
+        "" => cause,
+        known if known.contains(&cause) => told,
+        _ => format!("{told}: {cause}"),
+    })
 }
 
 #[cfg(test)]
@@ -129,6 +138,16 @@ mod tests {
                 assert!(arg.get_help().is_some(), "{} {} has no help", command.get_name(), arg.get_id());
             }
         }
+    }
+
+    #[test]
+    fn an_error_names_each_cause_once() {
+        let cause = std::io::Error::from_raw_os_error(2);
+        let wrapped = crate::telemetry::CertificateError::Read { path: "/c".into(), source: cause };
+        let error = anyhow::Error::new(wrapped).context("no certificate");
+        assert_eq!(with_causes(&error), "no certificate: cannot read /c: No such file or directory (os error 2)");
+        let parted = anyhow::anyhow!("b").context("a");
+        assert_eq!(with_causes(&parted), "a: b");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::Context;
 use clap::{ArgAction, Args};
 use serde::Serialize;
+use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -100,7 +101,7 @@ impl Report for Lines {
 
     fn on_summary(&self, summary: &Summary) {
         let dropped = self.dropped.load(Ordering::Relaxed);
-        tracing::info!(records = summary.records, differences = ?summary.differences, rules = ?summary.rules, dropped, "summary");
+        tracing::info!(records = summary.records, differences = %json!(summary.differences), rules = %json!(summary.rules), dropped, "summary");
         self.put(summary);
     }
 }

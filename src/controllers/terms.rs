@@ -62,7 +62,10 @@ impl Terms {
         let mut work = pin!(work);
         tokio::select! {
             biased;
-            lost = self.elector.hold() => tracing::warn!(?lost, "leads no more; standing by again"),
+            lost = self.elector.hold() => {
+                let next = if stop.is_cancelled() { "ends" } else { "stands by again" };
+                tracing::warn!(%lost, next, "leads no more");
+            }
             () = &mut work => return true,
         }
         cut.cancel();

@@ -65,7 +65,7 @@ impl<K: Kind> Cells<K> {
             // A message that makes `fold` panic must not take the watch down with it; a step shall look at the rest.
             catch_unwind(AssertUnwindSafe(|| kind.fold(key, mailbox, message, now))).unwrap_or_else(|_| {
                 metrics.inspect(|metrics| metrics.on_panicked_fold());
-                tracing::error!(?key, "a message could not be folded: panic");
+                tracing::error!(%key, "a message could not be folded: panic");
                 Wake::Now
             })
         };
@@ -111,7 +111,7 @@ impl<K: Kind> Cells<K> {
         let mail = kind.collect(key, &cell.mailbox);
         cell.unseen = false;
         if std::mem::replace(&mut cell.stepping, true) {
-            tracing::error!(?key, "two steps of one object at once: this is a bug");
+            tracing::error!(%key, "two steps of one object at once: this is a bug");
             metrics.inspect(|metrics| metrics.on_overlap());
         }
         Some((mail, cell.state.take()))

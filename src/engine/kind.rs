@@ -1,6 +1,6 @@
 //! What the engine asks of a controller, and what a controller tells the engine.
 
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 use std::future::Future;
 use std::hash::Hash;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::model::WallTime;
 /// A kind of object and what its actors do; one value serves all of them.
 pub trait Kind: Send + Sync + 'static {
     /// Names an object; namespace and name.
-    type Key: Clone + Ord + Hash + Debug + Send + Sync + 'static;
+    type Key: Clone + Ord + Hash + Debug + Display + Send + Sync + 'static;
 
     /// News about an object, for instance a watch event.
     type Message;

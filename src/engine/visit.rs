@@ -35,7 +35,7 @@ impl<K: Kind> Engine<K> {
             // The key waited when its actor went.
             Ok(None) => visit.ended = true,
             Err(panic) => {
-                tracing::error!(?key, panic = text_of(&*panic), "a step panicked");
+                tracing::error!(%key, panic = text_of(&*panic), "a step panicked");
                 visit.state = None;
                 visit.end(StepResult::panicked, Next::failed(Retry::Backoff, None));
             }

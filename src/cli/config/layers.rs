@@ -133,7 +133,7 @@ impl Layers {
     /// cover it.
     fn lay(&mut self, settings: Vec<Setting>) {
         for setting in settings {
-            match refusal(&self.run, &setting) {
+            match refusal(&self.run, &setting.flag, &setting.value) {
                 Some(message) => self.faults.push(Fault { origin: setting.origin, message }),
                 None => {
                     self.settings.insert(setting.flag.clone(), setting);
@@ -186,11 +186,11 @@ fn over(arg: Arg, settings: &BTreeMap<String, Setting>) -> Arg {
 }
 
 /// Why the flag refuses the value, in the flag's own words.
-fn refusal(run: &Command, setting: &Setting) -> Option<String> {
-    let mut flag = OsString::from(format!("--{}=", setting.flag));
-    flag.push(&setting.value);
-    find(run, &setting.flag)?;
-    let error = run.clone().try_get_matches_from([OsString::from(RUN), flag]).err()?;
+pub(super) fn refusal(run: &Command, flag: &str, value: &OsStr) -> Option<String> {
+    find(run, flag)?;
+    let mut given = OsString::from(format!("--{flag}="));
+    given.push(value);
+    let error = run.clone().try_get_matches_from([OsString::from(RUN), given]).err()?;
     Some(match std::error::Error::source(&error) {
         Some(source) => source.to_string(),
         None => {

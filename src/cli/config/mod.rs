@@ -132,7 +132,8 @@ fn print(text: &str) -> ExitCode {
 /// What the file at `path` sets, and what is wrong with its shape.
 fn read_file(path: &Path) -> anyhow::Result<(Vec<Setting>, Vec<Fault>)> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let (found, wrong) = read::read(&text);
+    let run = run_command();
+    let (found, wrong) = read::read(&text, &|flag, value| layers::refusal(&run, flag, value.as_ref()).is_none());
     let origin = |line, field| Origin::File { path: path.to_owned(), line, field };
     let settings = found.into_iter().map(|found| Setting {
         flag: found.flag,

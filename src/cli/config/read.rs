@@ -28,8 +28,9 @@ pub(super) struct Found {
 }
 
 /// Reads the text of a file. What it says is returned also when something else in it is wrong.
-pub(super) fn read(text: &str) -> (Vec<Found>, Vec<Wrong>) {
-    let mut reading = Reading::default();
+/// `accepts` says whether a flag takes a value, for hints.
+pub(super) fn read(text: &str, accepts: &dyn Fn(&str, &str) -> bool) -> (Vec<Found>, Vec<Wrong>) {
+    let mut reading = Reading { found: Vec::new(), wrong: Vec::new(), accepts };
     // As in YAML 1.2, `no` and `on` are texts: a namespace may be called so.
     let options = serde_saphyr::options! { strict_booleans: true };
     match serde_saphyr::from_str_with_options::<Spanned<Node>>(text, options) {
@@ -67,13 +68,13 @@ impl Node {
     }
 }
 
-#[derive(Default)]
-struct Reading {
+struct Reading<'a> {
     found: Vec<Found>,
     wrong: Vec<Wrong>,
+    accepts: &'a dyn Fn(&str, &str) -> bool,
 }
 
-impl Reading {
+impl Reading<'_> {
     fn wrong(&mut self, line: u64, field: &str, message: String) {
         self.wrong.push(Wrong { line, field: field.to_owned(), message });
     }
@@ -121,8 +122,19 @@ impl Reading {
                 let (field, flag) = (path.to_owned(), field.flag.clone());
                 self.found.push(Found { line, field, flag, value });
             }
-            Err(message) => self.wrong(line, path, message),
+            Err(message) => {
+                let hint = self.hint(&node.value, field).unwrap_or_default();
+                self.wrong(line, path, message + &hint);
+            }
         }
+    }
+
+    /// How to write a number where a text is expected: in quotes, with a unit if it needs one; only what the flag then takes.
+    fn hint(&self, node: &Node, field: &Field) -> Option<String> {
+        let (Form::Text, Node::Number(number)) = (field.form, node) else { return None };
+        let taken =
+            [number.clone(), format!("{number}s")].into_iter().find(|text| (self.accepts)(&field.flag, text))?;
+        Some(format!("; write \"{taken}\""))
     }
 }
 
@@ -143,11 +155,6 @@ fn text(node: &Node, form: Form) -> Result<String, String> {
             Ok(entries.iter().map(one).collect::<Result<Vec<_>, _>>()?.join(","))
         }
         (form, node) => {
-            let hint = if let (Form::Text, Node::Number(text)) = (form, node) {
-                format!("; write \"{text}\"")
-            } else {
-                String::new()
-            };
             let expected = match form {
                 Form::Switch => "true or false",
                 Form::Number => "a number",
@@ -155,7 +162,7 @@ fn text(node: &Node, form: Form) -> Result<String, String> {
                 Form::List => "a list of texts",
                 Form::Switches => "names with true or false",
             };
-            Err(format!("expected {expected}, found {}{hint}", node.told()))
+            Err(format!("expected {expected}, found {}", node.told()))
         }
     }
 }
@@ -238,14 +245,23 @@ mod tests {
 
     const HEAD: &str = "apiVersion: cronjob-controller.config/v1alpha1\nkind: ControllerConfiguration\n";
 
+    /// As the flags: a level is a word, a duration has a unit, a name may be a number.
+    fn accepts(flag: &str, value: &str) -> bool {
+        match flag {
+            "leader-elect-lease-duration" => value.ends_with('s'),
+            "leader-elect-resource-name" => true,
+            _ => false,
+        }
+    }
+
     fn found(body: &str) -> Vec<(u64, String, String)> {
-        let (found, wrong) = read(&format!("{HEAD}{body}"));
+        let (found, wrong) = read(&format!("{HEAD}{body}"), &accepts);
         assert_eq!(wrong, []);
         found.into_iter().map(|found| (found.line, format!("{}={}", found.flag, found.value), found.field)).collect()
     }
 
     fn wrong(text: &str) -> Vec<String> {
-        let (_, wrong) = read(text);
+        let (_, wrong) = read(text, &accepts);
         wrong.iter().map(|Wrong { line, field, message }| format!("{line} {field}: {message}")).collect()
     }
 
@@ -289,7 +305,7 @@ mod tests {
                 "4 metrics.bindAdress: unknown field; the fields here are bindAddress, secure, tlsCertFile, tlsPrivateKeyFile",
                 "5 metrics.secure: expected true or false, found a text",
                 "6 health: expected the fields bindAddress, found a number",
-                "8 logging.level: expected a text, found a number; write \"3\"",
+                "8 logging.level: expected a text, found a number",
                 "10 controllers.enabled: expected a list of texts, found a text",
                 "12 featureGates: A: expected true or false, found a number",
             ]
@@ -300,6 +316,18 @@ mod tests {
                 names(&places)
             })])
             .collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn a_number_where_a_text_is_expected_is_told_how_to_be_written_so_that_it_is_taken() {
+        let told = wrong(&format!("{HEAD}leaderElection: {{leaseDuration: 15, resourceName: 7}}\n"));
+        assert_eq!(
+            told,
+            [
+                "3 leaderElection.leaseDuration: expected a text, found a number; write \"15s\"",
+                "3 leaderElection.resourceName: expected a text, found a number; write \"7\"",
+            ]
         );
     }
 

@@ -13,6 +13,7 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use super::manifests::{self, Manifest};
+use super::with_causes;
 use crate::api::decode_cronjob;
 use crate::clock::Clock;
 use crate::model::{CronJob, Flavor, WallTime};
@@ -131,7 +132,7 @@ fn asked(args: &NextArgs) -> (Vec<Asked>, Vec<String>) {
     };
     let manifests = match manifests::read(path) {
         Ok(manifests) => manifests,
-        Err(error) => return (Vec::new(), vec![format!("{:#}", anyhow::Error::new(error))]),
+        Err(error) => return (Vec::new(), vec![with_causes(&anyhow::Error::new(error))]),
     };
     let (mut asked, mut complaints) = (Vec::new(), Vec::new());
     for manifest in &manifests {
@@ -159,7 +160,7 @@ fn cronjob(manifest: &Manifest) -> Option<Result<(Flavor, CronJob), String>> {
         _ => return None,
     };
     let decoded = decode_cronjob(flavor, &object.to_string()).map_err(|error| {
-        let text = format!("{:#}", anyhow::Error::new(error));
+        let text = with_causes(&anyhow::Error::new(error));
         // The position is one in the JSON made above, not in the file.
         let text = text.split(" at line ").next().unwrap_or_default();
         format!("{}: {text}", manifest.path.display())

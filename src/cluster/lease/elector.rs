@@ -11,7 +11,7 @@ use super::observed::Observed;
 use super::record::Lease;
 use super::report::{Leadership, OwnMetrics};
 use super::requests::LeaseApi;
-use super::{Election, ElectorSetup, JITTER};
+use super::{Election, ElectorSetup, JITTER, Timing};
 use crate::cluster::events::EventRecorder;
 use crate::cluster::validity::{Moment, Validity};
 use crate::model::{ApiFailure, EventType, Happening};
@@ -40,11 +40,13 @@ pub struct Elector {
 }
 
 /// Why a leader leads no more.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Lost {
     /// Another holds the Lease.
+    #[error("{0} holds the Lease")]
     To(String),
     /// It could not be renewed in time.
+    #[error("the Lease was not renewed in time")]
     Unrenewed,
 }
 
@@ -53,7 +55,7 @@ pub enum Lost {
 pub(super) enum Attempt {
     /// The Lease is ours, and was renewed just now.
     Won,
-    /// Another holds it, or was quicker; whether the record is another than the one we knew.
+    /// Another holds it, or was quicker; whether a read showed another record than the one we knew.
     Held { changed: bool },
     /// Nobody knows.
     Failed(ApiFailure),
@@ -68,10 +70,10 @@ impl Elector {
         Self {
             metrics: metrics.of(&name),
             api: LeaseApi { client, clock, host, metrics: requests, namespace, name },
+            leadership: Leadership::of(&election.identity),
             election,
             validity,
             recorder,
-            leadership: Leadership::default(),
             rng: StdRng::seed_from_u64(seed),
             observed: None,
             may_hold: false,
@@ -87,7 +89,16 @@ impl Elector {
     /// Says in the log who takes part in which election.
     pub fn announce(&self) {
         let Election { namespace, name, identity, timing } = &self.election;
-        tracing::info!(identity, namespace, lease = name, ?timing, "takes part in the election of a leader");
+        let Timing { lease_duration, renew_deadline, retry_period } = timing;
+        tracing::info!(
+            identity,
+            namespace,
+            lease = name,
+            lease_duration_s = lease_duration.as_secs_f64(),
+            renew_deadline_s = renew_deadline.as_secs_f64(),
+            retry_period_s = retry_period.as_secs_f64(),
+            "takes part in the election of a leader"
+        );
     }
 
     /// One try to become the leader: reads, and claims what is free, ours or expired.
@@ -127,7 +138,7 @@ impl Elector {
                 self.on_renewed(sent);
                 Attempt::Won
             }
-            Err(failure) if failure.is_conflict() || failure.is_already_exists() => Attempt::Held { changed: true },
+            Err(failure) if failure.is_conflict() || failure.is_already_exists() => Attempt::Held { changed: false },
             Err(failure) => Attempt::Failed(failure),
         }
     }

@@ -1,5 +1,6 @@
 //! What others may know of an election: operators by metrics and the health check, the process by [`Leadership`].
 
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -62,9 +63,10 @@ pub(super) struct OwnMetrics {
     pub(super) slow_path: Counter,
 }
 
-/// Who leads, as far as this process knows. Cheap to clone; clones show the same.
-#[derive(Clone, Debug, Default)]
+/// Who leads, as far as this process knows. Cheap to clone; clones show the same. Its `Display` is for people.
+#[derive(Clone, Debug)]
 pub struct Leadership {
+    identity: Arc<str>,
     state: Arc<Mutex<State>>,
 }
 
@@ -77,6 +79,11 @@ struct State {
 }
 
 impl Leadership {
+    /// Nothing is known yet to the candidate `identity`.
+    pub(super) fn of(identity: &str) -> Self {
+        Self { identity: identity.into(), state: Arc::default() }
+    }
+
     /// Whether this process believes to lead.
     pub fn is_ours(&self) -> bool {
         self.lock().renewed.is_some()
@@ -122,5 +129,37 @@ impl Leadership {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Display for Leadership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let State { holder, renewed } = &*self.lock();
+        match holder.as_str() {
+            _ if renewed.is_some() => write!(f, "this process, {}", self.identity),
+            "" => f.write_str("nobody"),
+            holder if holder == &*self.identity => {
+                write!(f, "not known; this process, {holder}, led before and stands by")
+            }
+            holder => write!(f, "{holder}, this process stands by"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_lost_the_lease_does_not_name_itself_as_the_leader() {
+        let leadership = Leadership::of("me");
+        assert_eq!(leadership.to_string(), "nobody");
+        leadership.on_holder("me");
+        leadership.on_renewed(Clock::system().mono());
+        assert_eq!(leadership.to_string(), "this process, me");
+        leadership.on_ended();
+        assert_eq!(leadership.to_string(), "not known; this process, me, led before and stands by");
+        leadership.on_holder("other");
+        assert_eq!(leadership.to_string(), "other, this process stands by");
     }
 }

@@ -3,7 +3,8 @@
 //! Invariants
 //! - An expired Lease is tried at its expiry plus up to half a second, so that not all who wait come at once; a free one at once.
 //! - Nothing is tried more than twice in a row without a wait.
-//! - A watch that was silent while the Lease changed is given up for another. One that is refused or ends at once is tried again
+//! - A watch that was silent while its holder renewed the Lease is given up for another; that somebody else was quicker at an
+//!   expiry says nothing about the watch. One that is refused or ends at once is tried again
 //!   after a lease duration; meanwhile the Lease is read every retry period, with jitter.
 
 use std::cmp::Ordering;
@@ -51,6 +52,7 @@ impl Elector {
         let mut lookout = Lookout { watch: None, opened: now, reopen_at: now, rushed: false };
         let mut chance = Chance::Unknown;
         loop {
+            let holder_before = self.holder_seen();
             match self.attempt().await {
                 Attempt::Won => return,
                 Attempt::Failed(failure) => {
@@ -59,7 +61,7 @@ impl Elector {
                     sleep_until(again_at).await;
                 }
                 Attempt::Held { changed } => {
-                    if changed && chance == Chance::Expired {
+                    if changed && chance == Chance::Expired && holder_before == self.holder_seen() {
                         lookout.give_up(self.api.clock.mono());
                     }
                     chance = self.stand_by(&mut lookout).await;
@@ -114,6 +116,10 @@ impl Elector {
             return Some(Chance::Free);
         };
         (held.expires_at() <= self.api.clock.mono()).then_some(Chance::Expired)
+    }
+
+    fn holder_seen(&self) -> Option<String> {
+        self.observed.as_ref().map(|observed| observed.lease.holder().to_owned())
     }
 
     /// Whether a read has shown something newer already.

@@ -105,6 +105,27 @@ async fn a_watch_that_falls_silent_is_noticed_at_the_expiry_and_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_loses_the_race_at_an_expiry_keeps_the_watch() {
+    let world = World::new();
+    world.held_by("other", 15);
+    let (mut elector, _) = world.candidate("me");
+    let race = async {
+        tokio::time::sleep(Duration::from_millis(14_999)).await;
+        // The quicker one is stored, and the read shows it before the watch does.
+        world.set(|kept| kept.deaf = true);
+        world.held_by("quicker", 15);
+        tokio::time::sleep(secs(1)).await;
+        world.set(|kept| kept.deaf = false);
+        renews_for(&world, "quicker", secs(60)).await;
+    };
+    tokio::select! {
+        () = elector.acquire() => panic!("took it from a leader that renews"),
+        () = race => {}
+    }
+    assert_eq!(world.requests(), "get watch get");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_watch_that_ends_is_opened_again_from_where_it_was() {
     let world = World::new();
     world.held_by("other", 15);
