@@ -13,7 +13,6 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use super::elector::{Attempt, Elector};
-use super::observed::Observed;
 use super::record::Lease;
 use super::requests::LeaseWatch;
 use crate::model::newer_version;
