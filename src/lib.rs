@@ -3,11 +3,13 @@
 //! `docs/ARCHITECTURE.md` says what each room is for; imports run only downwards in the order below (`tests/architecture.rs`).
 
 pub mod api;
+mod bucket;
 pub mod cli;
 pub mod clock;
 pub mod cluster;
 pub mod controllers;
 pub mod engine;
+pub mod file;
 pub mod model;
 pub mod reconcile;
 #[cfg(feature = "sandbox")]

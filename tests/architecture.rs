@@ -27,9 +27,11 @@ const ROOMS: &[Room] = &[
         never: &["kube", "k8s_openapi", "tokio", "dashmap", "serde", "serde_json", "axum"],
     },
     Room { name: "clock", may_use: &["model"], never: &KUBERNETES },
+    Room { name: "bucket", may_use: &["clock"], never: &KUBERNETES },
+    Room { name: "file", may_use: &[], never: &RUNTIMES },
     Room { name: "schedule", may_use: &["model::WallTime"], never: &RUNTIMES },
     Room { name: "workqueue", may_use: &["clock", "model::WallTime"], never: &KUBERNETES },
-    Room { name: "telemetry", may_use: &["model", "clock"], never: &KUBERNETES },
+    Room { name: "telemetry", may_use: &["model", "clock", "bucket", "file"], never: &KUBERNETES },
     Room { name: "api", may_use: &["model"], never: &["tokio", "dashmap"] },
     Room { name: "reconcile", may_use: &["model", "schedule"], never: &RUNTIMES },
     Room {
@@ -37,7 +39,7 @@ const ROOMS: &[Room] = &[
         may_use: &["workqueue", "clock", "model::WallTime", "model::ObjectKey"],
         never: &KUBERNETES,
     },
-    Room { name: "cluster", may_use: &["model", "clock", "telemetry"], never: &[] },
+    Room { name: "cluster", may_use: &["model", "clock", "bucket", "telemetry"], never: &[] },
     Room { name: "sandbox", may_use: &["model", "clock", "schedule"], never: &[] },
     Room {
         name: "controllers",
@@ -49,6 +51,7 @@ const ROOMS: &[Room] = &[
         may_use: &[
             "model",
             "clock",
+            "file",
             "schedule",
             "workqueue",
             "telemetry",

@@ -19,13 +19,13 @@ use kube::Client;
 use kube::client::Body;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::bucket::Bucket;
 use super::exchange::exchange;
 use super::failure::{too_late, too_late_for_leader};
 use super::lanes::{Lanes, Slot, Urgency, Verdict};
 use super::limit::{Concurrency, Limit};
 use super::metrics::{LaneMetrics, RequestMetrics};
 use super::validity::Validity;
+use crate::bucket::Bucket;
 use crate::clock::Clock;
 use crate::model::ApiFailure;
 

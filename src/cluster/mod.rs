@@ -3,7 +3,6 @@
 //! What may be known here: kube, HTTP, the values of `model`. What may not: what any of it is decided for.
 
 mod api_client;
-mod bucket;
 pub mod events;
 mod exchange;
 mod failure;

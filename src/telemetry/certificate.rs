@@ -5,6 +5,7 @@
 //!   count.
 //! - Files are compared by what they hold, so a renamed link (as Kubernetes swaps mounted secrets), a rewritten file and a
 //!   moved folder are all the same to us.
+//! - Only regular files are read: a pipe in their place cannot hold a thread up.
 //! - A key made here is never written anywhere.
 
 mod expiry;
@@ -26,6 +27,7 @@ use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_util::sync::CancellationToken;
 
 use super::PortMetrics;
+use crate::file::read_regular;
 use crate::model::WallTime;
 
 /// How often the files are looked at. Kubelet itself takes up to a minute or two to bring a changed secret into a pod.
@@ -173,9 +175,8 @@ impl ResolvesServerCert for Shown {
 
 impl Texts {
     fn read(certificate: &Path, key: &Path) -> Result<Self, CertificateError> {
-        let read = |path: &Path| {
-            std::fs::read(path).map_err(|source| CertificateError::Read { path: path.to_owned(), source })
-        };
+        let read =
+            |path: &Path| read_regular(path).map_err(|source| CertificateError::Read { path: path.to_owned(), source });
         Ok(Self { certificate: read(certificate)?, key: read(key)? })
     }
 

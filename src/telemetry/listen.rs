@@ -2,24 +2,32 @@
 //!
 //! Invariants
 //! - Whoever says nothing is cut off: a TLS handshake and the head of each request have their time, a connection its age.
-//! - At most [`MOST_CONNECTIONS`] are open at a time; others wait in the backlog of the system.
+//! - At most [`MOST_CONNECTIONS`] are open at a time; when all are taken, one gives way to who comes ([`places`]).
+//! - A connection in plain HTTP, as probes have it, takes one request and is closed. One over TLS is kept, since handshakes
+//!   are dear.
 //! - Nothing of it outlives [`GRACE`] after the shutdown.
 
+mod places;
+
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{self, Next};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+use self::places::{Place, Places, Stage};
 
 /// How long requests in flight may take at the end; a client that dawdles longer is cut off.
 const GRACE: Duration = Duration::from_secs(2);
@@ -27,10 +35,19 @@ const GRACE: Duration = Duration::from_secs(2);
 const MOST_CONNECTIONS: usize = 256;
 /// Time for the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// Time for the head of a request, and for the pause before the next one.
-const HEAD: Duration = Duration::from_secs(10);
-/// Age at which a connection takes no further request.
-const AGE: Duration = Duration::from_secs(120);
+/// How long a connection is kept.
+struct Patience {
+    /// Time for the head of a request, and for the pause before the next one.
+    head: Duration,
+    /// Age at which it takes no further request.
+    age: Duration,
+    /// Whether it takes more than one.
+    kept: bool,
+}
+
+const PLAIN: Patience = Patience { head: Duration::from_secs(3), age: Duration::from_secs(5), kept: false };
+const SECURE: Patience = Patience { head: Duration::from_secs(10), age: Duration::from_secs(120), kept: true };
+
 /// Most bytes of a request's head; a token with many claims fits.
 const HEAD_BYTES: usize = 64 * 1024;
 /// Pause after the system refused a connection for want of something (file descriptors, memory).
@@ -39,26 +56,29 @@ const BREATH: Duration = Duration::from_millis(500);
 /// Serves `router` until `shutdown` is cancelled, then lets requests in flight finish within two seconds. With `tls` every
 /// connection must begin with a handshake.
 pub async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, shutdown: CancellationToken) {
-    let (connections, slots) = (TaskTracker::new(), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
-    while let Some((stream, slot)) = shutdown.run_until_cancelled(accept(&listener, &slots)).await {
+    let (connections, places) = (TaskTracker::new(), Places::new(MOST_CONNECTIONS));
+    while let Some((stream, place)) = shutdown.run_until_cancelled(accept(&listener, &places)).await {
         let (tls, router, shutdown) = (tls.clone(), router.clone(), shutdown.clone());
         connections.spawn(async move {
+            let give_way = place.give_way();
             // Whoever spoke badly or went away has nobody to be told.
-            let _ended = connection(stream, tls, router, shutdown).await;
-            drop(slot);
+            let _ended = give_way.run_until_cancelled(connection(stream, Arc::new(place), tls, router, shutdown)).await;
         });
     }
     connections.close();
     connections.wait().await;
 }
 
-/// The next connection, once there is room for it.
-async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> (TcpStream, Option<OwnedSemaphorePermit>) {
-    // Nobody closes the semaphore.
-    let slot = slots.clone().acquire_owned().await.ok();
+/// The next connection, with its place.
+async fn accept(listener: &TcpListener, places: &Places) -> (TcpStream, Place) {
+    let (stream, peer) = next(listener).await;
+    (stream, places.take(peer.ip().to_canonical()).await)
+}
+
+async fn next(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
-            Ok((stream, _peer)) => return (stream, slot),
+            Ok(accepted) => return accepted,
             Err(error) if is_of_the_peer(&error) => {}
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -76,30 +96,48 @@ fn is_of_the_peer(error: &io::Error) -> bool {
 
 async fn connection(
     stream: TcpStream,
+    place: Arc<Place>,
     tls: Option<TlsAcceptor>,
     router: Router,
     shutdown: CancellationToken,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let Some(tls) = tls else { return Ok(requests(stream, router, shutdown).await?) };
+    let Some(tls) = tls else { return Ok(requests(stream, &PLAIN, router, shutdown).await?) };
     let handshake = timeout(HANDSHAKE, tls.accept(stream));
     let Some(greeted) = shutdown.run_until_cancelled(handshake).await else { return Ok(()) };
-    Ok(requests(greeted??, router, shutdown).await?)
+    let stream = greeted??;
+    place.reached(Stage::Greeted);
+    let router = router.layer(middleware::from_fn(move |request, next| noted(place.clone(), request, next)));
+    Ok(requests(stream, &SECURE, router, shutdown).await?)
+}
+
+/// Answers, and notes that whoever asked was given what it asked for.
+async fn noted(place: Arc<Place>, request: Request, next: Next) -> axum::response::Response {
+    let answer = next.run(request).await;
+    if answer.status().is_success() {
+        place.reached(Stage::Proven);
+    }
+    answer
 }
 
 /// Answers the requests of one connection.
-async fn requests<S>(stream: S, router: Router, shutdown: CancellationToken) -> Result<(), hyper::Error>
+async fn requests<S>(
+    stream: S,
+    patience: &Patience,
+    router: Router,
+    shutdown: CancellationToken,
+) -> Result<(), hyper::Error>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(HEAD_BYTES);
+    http.timer(TokioTimer::new()).header_read_timeout(patience.head).max_buf_size(HEAD_BYTES).keep_alive(patience.kept);
     let service = TowerToHyperService::new(router);
     let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         biased;
         ended = connection.as_mut() => return ended,
         () = shutdown.cancelled() => {}
-        () = sleep(AGE) => {}
+        () = sleep(patience.age) => {}
     }
     connection.as_mut().graceful_shutdown();
     timeout(GRACE, connection).await.unwrap_or(Ok(()))
@@ -157,7 +195,7 @@ mod tests {
         let served = served().await;
         let begun = Clock::system().mono();
         say(&served, "GET / HTTP/1.1\r\nhost: ").await;
-        assert!(begun.elapsed() >= HEAD && begun.elapsed() < AGE, "{:?}", begun.elapsed());
+        assert!(begun.elapsed() >= PLAIN.head && begun.elapsed() < PLAIN.age, "{:?}", begun.elapsed());
     }
 
     #[tokio::test(start_paused = true)]
@@ -167,27 +205,29 @@ mod tests {
         let served = served_with(Some(certificate.acceptor().unwrap())).await;
         let begun = Clock::system().mono();
         assert_eq!(say(&served, "").await, "");
-        assert!(begun.elapsed() >= HANDSHAKE && begun.elapsed() < HEAD, "{:?}", begun.elapsed());
+        assert!(begun.elapsed() >= HANDSHAKE && begun.elapsed() < SECURE.head, "{:?}", begun.elapsed());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_comes_when_all_places_are_taken_waits_until_one_is_free() {
+    async fn who_comes_when_all_places_are_taken_does_not_wait() {
         let served = served().await;
         let mut silent = Vec::new();
-        for _ in 0..MOST_CONNECTIONS {
+        for _ in 0..2 * MOST_CONNECTIONS {
             silent.push(TcpStream::connect(served.address).await.unwrap());
         }
         let begun = Clock::system().mono();
         let answer = say(&served, "GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
         assert!(answer.ends_with("here"), "{answer}");
-        assert!(begun.elapsed() >= HEAD, "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < PLAIN.head, "{:?}", begun.elapsed());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_says_nothing_more_is_cut_off() {
+    async fn a_plain_connection_is_closed_after_its_answer() {
         let served = served().await;
+        let begun = Clock::system().mono();
         let answer = say(&served, "GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
-        assert!(answer.ends_with("here"), "{answer}");
+        assert!(answer.ends_with("here") && answer.contains("connection: close\r\n"), "{answer}");
+        assert!(begun.elapsed() < PLAIN.head, "{:?}", begun.elapsed());
     }
 
     #[tokio::test(start_paused = true)]

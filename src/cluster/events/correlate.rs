@@ -18,8 +18,8 @@ use std::hash::{Hash, Hasher};
 
 use super::lru::Lru;
 use super::wire::{Event, cut, name_of_instant, name_of_moment};
+use crate::bucket::Bucket;
 use crate::clock::Clock;
-use crate::cluster::bucket::Bucket;
 use crate::model::{EventType, Happening, ObjectReference, WallTime};
 
 /// Objects, and events, remembered at most.

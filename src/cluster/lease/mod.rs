@@ -57,8 +57,8 @@ pub struct Timing {
 /// Why durations, or an identity, cannot work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ElectionError {
-    /// The record holds whole seconds.
-    #[error("the lease duration must be a whole number of seconds, at least 1")]
+    /// The record holds whole seconds, in 32 bits with a sign.
+    #[error("the lease duration must be a whole number of seconds, at least 1 and at most 2147483647")]
     LeaseDuration,
     /// A leader must give up before others take over.
     #[error("the lease duration must be greater than the renew deadline")]
@@ -97,7 +97,9 @@ impl Timing {
     /// The first rule that they break.
     pub fn check(&self) -> Result<(), ElectionError> {
         let Self { lease_duration, renew_deadline, retry_period } = *self;
-        if lease_duration.is_zero() || lease_duration.subsec_nanos() != 0 {
+        let in_record =
+            i32::try_from(lease_duration.as_secs()).is_ok_and(|s| s > 0) && lease_duration.subsec_nanos() == 0;
+        if !in_record {
             Err(ElectionError::LeaseDuration)
         } else if lease_duration <= renew_deadline {
             Err(ElectionError::RenewDeadline)

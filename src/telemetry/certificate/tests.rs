@@ -168,6 +168,11 @@ async fn a_changed_pair_is_shown_and_a_broken_one_is_not() {
     sleep(3 * LOOK_EVERY).await;
     assert!(shows(&acceptor, &one, "one.example").await);
     assert_eq!(files.loads(), (0, 2), "a missing file is told once");
+    // A pipe that nobody writes to must not hold anybody up.
+    assert!(std::process::Command::new("mkfifo").arg(files.path("tls.crt")).status().unwrap().success());
+    sleep(3 * LOOK_EVERY).await;
+    assert_eq!(files.loads(), (0, 2));
+    fs::remove_file(files.path("tls.crt")).unwrap();
     files.write(&other);
     sleep(3 * LOOK_EVERY).await;
     assert!(shows(&acceptor, &other, "one.example").await && !shows(&acceptor, &one, "one.example").await);

@@ -197,6 +197,9 @@ fn durations_are_checked_by_the_peers_rules() {
     assert_eq!(timing(15, 10, 0).check(), Err(ElectionError::NoRetryPeriod));
     assert_eq!(timing(15, 12, 10_000).check(), Err(ElectionError::RetryPeriod));
     assert_eq!(timing(0, 0, 0).check(), Err(ElectionError::LeaseDuration));
+    let of_s = |s| Timing { lease_duration: Duration::from_secs(s), ..Timing::default() };
+    assert_eq!(of_s(2_147_483_648).check(), Err(ElectionError::LeaseDuration));
+    assert_eq!(of_s(2_147_483_647).check(), Ok(()));
     let odd = Timing { lease_duration: Duration::from_millis(15_500), ..Timing::default() };
     assert_eq!(odd.check(), Err(ElectionError::LeaseDuration));
     let nobody =
