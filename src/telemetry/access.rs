@@ -4,6 +4,7 @@
 //! - Nothing is answered without a yes of the API server: no token, no answer from it, or an answer that cannot be read all
 //!   end without the page.
 //! - Tokens are neither kept nor logged; a cached answer is found by the hash of what was asked.
+//! - Who asks more than is good for the API server is told so (429) before it is asked.
 //! - One question is asked once at a time, however many wait for the answer, and few are asked at a time.
 
 use std::collections::BTreeMap;
@@ -20,14 +21,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::PortMetrics;
-use super::answers::{Answers, Key};
+use super::answers::{Answer, Answers, Key, Unanswered};
 use crate::clock::Clock;
 use crate::model::ApiFailure;
-
-/// How long a yes holds, as in controller-runtime. Who loses a right keeps it for as long.
-const YES_HOLDS: Duration = Duration::from_secs(60);
-/// How long a no holds: short, since the next thing an operator does is to grant the right.
-const NO_HOLDS: Duration = Duration::from_secs(10);
 
 /// Someone known to the API server, in the words of its `UserInfo`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -62,6 +58,18 @@ pub struct Verdict {
     pub reason: String,
 }
 
+impl Answer for Option<User> {
+    fn is_yes(&self) -> bool {
+        self.is_some()
+    }
+}
+
+impl Answer for Verdict {
+    fn is_yes(&self) -> bool {
+        self.allowed
+    }
+}
+
 /// Who knows tokens and rights: the API server, or a stand-in.
 pub trait Reviewer: Send + Sync {
     /// Whose token it is; `None` if nobody's.
@@ -92,7 +100,7 @@ impl Access {
     }
 
     /// Whose token it is, from the cache or by asking.
-    async fn whose(&self, token: &str) -> Result<Option<User>, ApiFailure> {
+    async fn whose(&self, token: &str) -> Result<Option<User>, Unanswered> {
         let ask = || {
             let (this, answer) = (self.clone(), self.reviewer.whose(token.to_owned()));
             async move {
@@ -101,11 +109,11 @@ impl Access {
                 answer
             }
         };
-        self.users.get(Key::of(token.as_bytes()), ask, |user| holds(user.is_some())).await
+        self.users.get(Key::of(token.as_bytes()), ask).await
     }
 
     /// Whether the user may, from the cache or by asking.
-    async fn may(&self, question: Question) -> Result<Verdict, ApiFailure> {
+    async fn may(&self, question: Question) -> Result<Verdict, Unanswered> {
         // Texts in a tree of texts: nothing in it can fail to be written.
         let key = Key::of(&serde_json::to_vec(&question).unwrap_or_default());
         let ask = || {
@@ -116,7 +124,7 @@ impl Access {
                 answer
             }
         };
-        self.verdicts.get(key, ask, |verdict| holds(verdict.allowed)).await
+        self.verdicts.get(key, ask).await
     }
 
     fn count(&self, review: &'static str, yes: Result<bool, &ApiFailure>) {
@@ -131,10 +139,6 @@ impl Access {
         };
         self.metrics.on_review(review, result);
     }
-}
-
-fn holds(yes: bool) -> Duration {
-    if yes { YES_HOLDS } else { NO_HOLDS }
 }
 
 /// Lets a request pass, or answers it as Kubernetes' components do.
@@ -184,11 +188,23 @@ fn refusal(code: StatusCode, reason: &str, message: String) -> Response {
     (code, headers, status.to_string()).into_response()
 }
 
-/// The API server did not say; whoever may not know more is not told more than that.
-fn unknown(path: &str, error: &ApiFailure) -> Response {
+/// The API server did not say or was not asked; whoever may not know more is not told more than that.
+fn unknown(path: &str, why: &Unanswered) -> Response {
+    let error = match why {
+        Unanswered::TooMany(wait) => return too_many(*wait),
+        Unanswered::Failed(error) => error,
+    };
     let cause = if error.is_ambiguous() { "no answer from the API server" } else { "the API server refuses to say" };
     let headers = [(header::CONTENT_TYPE, "text/plain; charset=utf-8"), (header::X_CONTENT_TYPE_OPTIONS, "nosniff")];
     (StatusCode::INTERNAL_SERVER_ERROR, headers, format!("Internal Server Error: {path:?}: {cause}\n")).into_response()
+}
+
+fn too_many(wait: Duration) -> Response {
+    let message = "Too many requests of unknown users, please try again later.".to_owned();
+    let mut response = refusal(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
+    // In whole seconds, and not too early.
+    response.headers_mut().insert(header::RETRY_AFTER, (wait.as_secs() + 1).into());
+    response
 }
 
 #[cfg(test)]

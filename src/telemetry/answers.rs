@@ -3,6 +3,8 @@
 //! Invariants
 //! - The map is bounded: a flood of different questions drops what would be forgotten soonest, and asks no more when even
 //!   that does not make room.
+//! - Questions are asked no faster than the bucket allows. What was answered with yes before is asked again regardless, so
+//!   that a flood of made-up questions keeps nobody out who is known.
 //! - A question under way lives on its own task: whoever waits may go away, and the answer is kept all the same.
 //! - Failures are not kept.
 
@@ -17,6 +19,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::TaskTracker;
 
+use crate::bucket::Bucket;
 use crate::clock::Clock;
 use crate::model::ApiFailure;
 
@@ -24,6 +27,14 @@ use crate::model::ApiFailure;
 const MOST: usize = 1024;
 /// Questions asked at a time.
 const AT_A_TIME: usize = 8;
+/// New questions asked at once after a quiet time.
+const BURST: u32 = 50;
+/// Time in which one more may be asked.
+const ONE_EVERY: Duration = Duration::from_millis(100);
+/// How long a yes holds, as in controller-runtime. Who loses a right keeps it for as long.
+const YES_HOLDS: Duration = Duration::from_secs(60);
+/// How long a no holds: short, since the next thing an operator does is to grant the right.
+const NO_HOLDS: Duration = Duration::from_secs(10);
 /// Time for an answer, the wait for one's turn included. Prometheus gives up a scrape after 10 s.
 const DEADLINE: Duration = Duration::from_secs(8);
 
@@ -42,6 +53,27 @@ impl Key {
 
 type Outcome<V> = Result<V, ApiFailure>;
 
+/// An answer is a yes or a no.
+pub(super) trait Answer: Clone + Send + Sync + 'static {
+    /// Whether it is a yes.
+    fn is_yes(&self) -> bool;
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unanswered {
+    /// It was not asked, since too much is asked; this is the time until it may be.
+    TooMany(Duration),
+    /// It was asked in vain.
+    Failed(ApiFailure),
+}
+
+impl From<ApiFailure> for Unanswered {
+    fn from(failure: ApiFailure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
 enum Entry<V: Clone> {
     Asked(Shared<BoxFuture<'static, Outcome<V>>>),
     Known { answer: V, until: Instant },
@@ -55,6 +87,8 @@ pub(super) struct Answers<V: Clone> {
 struct Inner<V: Clone> {
     clock: Clock,
     entries: Mutex<HashMap<Key, Entry<V>>>,
+    /// What may be asked anew.
+    bucket: Bucket,
     turns: Semaphore,
     tasks: TaskTracker,
 }
@@ -65,27 +99,23 @@ impl<V: Clone> Clone for Answers<V> {
     }
 }
 
-impl<V: Clone + Send + Sync + 'static> Answers<V> {
+impl<V: Answer> Answers<V> {
     pub(super) fn new(clock: &Clock) -> Self {
         let inner = Inner {
             clock: clock.clone(),
             entries: Mutex::default(),
+            bucket: Bucket::new(clock, BURST, ONE_EVERY),
             turns: Semaphore::new(AT_A_TIME),
             tasks: TaskTracker::new(),
         };
         Self { inner: Arc::new(inner) }
     }
 
-    /// The answer to the question `key`, kept from before or got by `ask`; `holds` says for how long it may be kept.
+    /// The answer to the question `key`, kept from before or got by `ask`.
     ///
     /// # Errors
-    /// What `ask` failed with; code 0 when there was no answer in time or no room for the question.
-    pub(super) async fn get<F>(
-        &self,
-        key: Key,
-        ask: impl FnOnce() -> F,
-        holds: impl Fn(&V) -> Duration + Send + 'static,
-    ) -> Outcome<V>
+    /// Too much is asked, or what `ask` failed with; code 0 when there was no answer in time or no room for the question.
+    pub(super) async fn get<F>(&self, key: Key, ask: impl FnOnce() -> F) -> Result<V, Unanswered>
     where
         F: Future<Output = Outcome<V>> + Send + 'static,
     {
@@ -95,25 +125,32 @@ impl<V: Clone + Send + Sync + 'static> Answers<V> {
             match entries.get(&key) {
                 Some(Entry::Known { answer, until }) if now < *until => return Ok(answer.clone()),
                 Some(Entry::Asked(asked)) => asked.clone(),
-                _ => {
-                    make_room(&mut entries, now)?;
-                    let asked = settled(self.inner.clone(), key, ask(), holds).boxed().shared();
+                before => {
+                    let yes = match before {
+                        Some(Entry::Known { answer, .. }) if answer.is_yes() => Some(answer.clone()),
+                        _ => None,
+                    };
+                    if yes.is_none() {
+                        self.inner.bucket.take().map_err(Unanswered::TooMany)?;
+                        make_room(&mut entries, now)?;
+                    }
+                    let asked = settled(self.inner.clone(), key, ask(), yes).boxed().shared();
                     entries.insert(key, Entry::Asked(asked.clone()));
                     self.inner.tasks.spawn(asked.clone());
                     asked
                 }
             }
         };
-        asked.await
+        Ok(asked.await?)
     }
 }
 
-/// Waits for its turn and the answer, and keeps it.
-async fn settled<V: Clone>(
+/// Waits for its turn and the answer, and keeps it. A `yes` from before is known as such again if there is no answer.
+async fn settled<V: Answer>(
     inner: Arc<Inner<V>>,
     key: Key,
     answer: impl Future<Output = Outcome<V>>,
-    holds: impl Fn(&V) -> Duration,
+    yes: Option<V>,
 ) -> Outcome<V> {
     let until = inner.clock.mono() + DEADLINE;
     let asking = async {
@@ -124,16 +161,22 @@ async fn settled<V: Clone>(
     };
     let outcome = timeout_at(until, asking).await.unwrap_or_else(|_late| Err(failed("no answer in time")));
     let mut entries = inner.lock();
-    match &outcome {
-        Ok(answer) => {
-            let until = inner.clock.mono() + holds(answer);
-            entries.insert(key, Entry::Known { answer: answer.clone(), until });
-        }
-        Err(_) => {
-            entries.remove(&key);
-        }
-    }
+    let now = inner.clock.mono();
+    let known = match (&outcome, yes) {
+        (Ok(answer), _) => Some((answer.clone(), now + holds(answer.is_yes()))),
+        // It holds no longer, so nobody is let in by it.
+        (Err(_), Some(yes)) => Some((yes, now)),
+        (Err(_), None) => None,
+    };
+    match known {
+        Some((answer, until)) => entries.insert(key, Entry::Known { answer, until }),
+        None => entries.remove(&key),
+    };
     outcome
+}
+
+fn holds(yes: bool) -> Duration {
+    if yes { YES_HOLDS } else { NO_HOLDS }
 }
 
 fn make_room<V: Clone>(entries: &mut HashMap<Key, Entry<V>>, now: Instant) -> Result<(), ApiFailure> {
@@ -169,7 +212,12 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::time::{advance, sleep, timeout};
 
-    const MINUTE: Duration = Duration::from_secs(60);
+    /// Zero is a no.
+    impl Answer for u32 {
+        fn is_yes(&self) -> bool {
+            *self > 0
+        }
+    }
 
     struct Asked {
         answers: Answers<u32>,
@@ -182,14 +230,14 @@ mod tests {
         }
 
         /// Asks something that takes a second and is answered with `outcome`.
-        async fn get(&self, question: &str, outcome: Outcome<u32>) -> Outcome<u32> {
+        async fn get(&self, question: &str, outcome: Outcome<u32>) -> Result<u32, Unanswered> {
             let times = self.times.clone();
             let ask = || async move {
                 times.fetch_add(1, Ordering::Relaxed);
                 sleep(Duration::from_secs(1)).await;
                 outcome
             };
-            self.answers.get(Key::of(question.as_bytes()), ask, |_| MINUTE).await
+            self.answers.get(Key::of(question.as_bytes()), ask).await
         }
 
         fn times(&self) -> usize {
@@ -228,7 +276,7 @@ mod tests {
     async fn a_failure_is_told_and_asked_again() {
         let asked = Asked::new();
         let failure = ApiFailure { code: 503, ..ApiFailure::default() };
-        assert_eq!(asked.get("a", Err(failure.clone())).await, Err(failure));
+        assert_eq!(asked.get("a", Err(failure.clone())).await, Err(Unanswered::Failed(failure)));
         assert_eq!(asked.get("a", Ok(2)).await, Ok(2));
     }
 
@@ -236,8 +284,8 @@ mod tests {
     async fn no_answer_ends_in_time() {
         let asked = Asked::new();
         let never = || std::future::pending::<Outcome<u32>>();
-        let failure = asked.answers.get(Key::of(b"a"), never, |_| MINUTE).await.unwrap_err();
-        assert!(failure.is_ambiguous());
+        let failure = asked.answers.get(Key::of(b"a"), never).await.unwrap_err();
+        assert!(matches!(failure, Unanswered::Failed(failure) if failure.is_ambiguous()));
         assert_eq!(asked.get("a", Ok(1)).await, Ok(1));
     }
 
@@ -246,18 +294,36 @@ mod tests {
         let asked = Asked::new();
         let questions: Vec<String> = (0..2 * MOST).map(|n| n.to_string()).collect();
         let all = futures::future::join_all(questions.iter().map(|question| asked.get(question, Ok(1)))).await;
-        // 8 at a time, one second each, until the deadline.
-        let answered = all.iter().filter(|answer| answer.is_ok()).count();
-        assert!((AT_A_TIME * 7..=AT_A_TIME * 8).contains(&answered), "{answered}");
-        assert_eq!(asked.times(), AT_A_TIME * 8);
+        // One second each, 8 at a time, so that all are asked before the deadline.
+        assert_eq!((asked.times(), all.iter().filter(|answer| answer.is_ok()).count()), (50, 50));
+        let told = all.iter().filter(|answer| **answer == Err(Unanswered::TooMany(ONE_EVERY)));
+        assert_eq!(told.count(), questions.len() - 50);
         assert!(asked.answers.inner.lock().len() <= MOST);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_known_is_asked_about_again_in_any_flood_also_after_failures() {
+        let asked = Asked::new();
+        assert_eq!(asked.get("known", Ok(1)).await, Ok(1));
+        assert_eq!(asked.get("unknown", Ok(0)).await, Ok(0));
+        advance(YES_HOLDS).await;
+        while asked.answers.inner.bucket.take().is_ok() {}
+        assert!(matches!(asked.get("unknown", Ok(0)).await, Err(Unanswered::TooMany(_))));
+        let failure = ApiFailure { code: 503, ..ApiFailure::default() };
+        for _ in 0..2 {
+            assert_eq!(asked.get("known", Err(failure.clone())).await, Err(Unanswered::Failed(failure.clone())));
+            while asked.answers.inner.bucket.take().is_ok() {}
+        }
+        assert_eq!(asked.get("known", Ok(2)).await, Ok(2));
     }
 
     #[tokio::test(start_paused = true)]
     async fn room_is_made_by_forgetting_what_ends_soonest() {
         let asked = Asked::new();
         for n in 0..MOST {
-            assert_eq!(asked.answers.get(Key::of(&n.to_be_bytes()), || async { Ok(1) }, |_| MINUTE).await, Ok(1));
+            let until = asked.answers.inner.clock.mono() + YES_HOLDS;
+            let entry = Entry::Known { answer: 1, until };
+            asked.answers.inner.lock().insert(Key::of(&n.to_be_bytes()), entry);
             advance(Duration::from_millis(1)).await;
         }
         assert_eq!(asked.get("one more", Ok(7)).await, Ok(7));

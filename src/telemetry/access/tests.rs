@@ -137,3 +137,24 @@ async fn a_yes_holds_a_minute_and_a_no_ten_seconds() {
     port.ask("/metrics", Some("Bearer good")).await;
     assert_eq!(port.asked()[before + 2..], ["whose good", "may good get /metrics"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_made_up_tokens_is_told_to_wait_and_keeps_nobody_out_who_is_known() {
+    let port = Port::new();
+    assert_eq!(port.ask("/metrics", Some("Bearer good")).await.0, 200);
+    let mut codes = std::collections::BTreeMap::<u16, usize>::new();
+    for n in 0..500 {
+        *codes.entry(port.ask("/metrics", Some(&format!("Bearer made-up-{n}"))).await.0).or_default() += 1;
+    }
+    // The good one was one of the burst of 50.
+    assert_eq!(codes, [(401, 49), (429, 451)].into());
+    tokio::time::advance(Duration::from_secs(1)).await;
+    for n in 500..600 {
+        *codes.entry(port.ask("/metrics", Some(&format!("Bearer made-up-{n}"))).await.0).or_default() += 1;
+    }
+    assert_eq!(codes, [(401, 59), (429, 541)].into());
+    assert_eq!(port.ask("/metrics", Some("Bearer good")).await.0, 200);
+    let request = Request::get("/metrics").header(header::AUTHORIZATION, "Bearer yet-another");
+    let response = port.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+    assert_eq!(response.headers()[header::RETRY_AFTER], "1");
+}
