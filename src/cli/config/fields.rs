@@ -37,6 +37,8 @@ pub(super) struct Field {
 pub(super) enum Form {
     /// `true` or `false`.
     Switch,
+    /// A whole number.
+    Whole,
     /// A number.
     Number,
     /// A text.
@@ -52,7 +54,7 @@ impl Form {
     pub(super) fn write(self, text: &str) -> Value {
         let parts = || text.split(',').filter(|part| !part.is_empty());
         match self {
-            Self::Switch | Self::Number => text.parse().unwrap_or_else(|_no_json| text.into()),
+            Self::Switch | Self::Whole | Self::Number => text.parse().unwrap_or_else(|_no_json| text.into()),
             Self::Text => text.into(),
             Self::List => parts().collect(),
             Self::Switches => Value::Object(
@@ -107,7 +109,8 @@ fn form(schema: &Value) -> Form {
     let is = |name: &str| schema["type"].as_array().into_iter().flatten().any(|found| found == name);
     match () {
         () if is("boolean") => Form::Switch,
-        () if is("integer") || is("number") => Form::Number,
+        () if is("integer") => Form::Whole,
+        () if is("number") => Form::Number,
         () if is("array") => Form::List,
         () if is("object") => Form::Switches,
         () => Form::Text,

@@ -25,6 +25,7 @@ use clap::{Args, Command, CommandFactory, Subcommand};
 pub(crate) use self::environment::Environment;
 use self::fields::{Place, default_of, find, places};
 pub(crate) use self::layers::{Loaded, load};
+use crate::file::read_regular;
 
 /// Arguments of `config`.
 #[derive(Debug, Args)]
@@ -99,7 +100,11 @@ pub(crate) struct Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.origin, self.message)
+        // What stands in a file must not reach a terminal as an order to it.
+        for c in format!("{}: {}", self.origin, self.message).chars() {
+            if c.is_control() { c.escape_default().fmt(f)? } else { f.write_char(c)? }
+        }
+        Ok(())
     }
 }
 
@@ -131,9 +136,9 @@ fn print(text: &str) -> ExitCode {
 
 /// What the file at `path` sets, and what is wrong with its shape.
 fn read_file(path: &Path) -> anyhow::Result<(Vec<Setting>, Vec<Fault>)> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = read_regular(path).with_context(|| format!("cannot read {}", path.display()))?;
     let run = run_command();
-    let (found, wrong) = read::read(&text, &|flag, value| layers::refusal(&run, flag, value.as_ref()).is_none());
+    let (found, wrong) = read::read(&bytes, &|flag, value| layers::refusal(&run, flag, value.as_ref()).is_none());
     let origin = |line, field| Origin::File { path: path.to_owned(), line, field };
     let settings = found.into_iter().map(|found| Setting {
         flag: found.flag,
@@ -193,5 +198,12 @@ mod tests {
         }
         let with_default = run.get_arguments().filter(|arg| arg.get_long().is_some() && default_of(arg).is_some());
         assert_eq!(settings.len(), with_default.count());
+    }
+
+    #[test]
+    fn what_a_fault_quotes_gives_no_orders_to_a_terminal() {
+        let origin = Origin::File { path: "a.yaml".into(), line: 1, field: "b\u{1b}[31m\n".to_owned() };
+        let fault = Fault { origin, message: "unrecognized: é\u{7}".to_owned() };
+        assert_eq!(fault.to_string(), "a.yaml:1: b\\u{1b}[31m\\n: unrecognized: é\\u{7}");
     }
 }

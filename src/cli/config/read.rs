@@ -3,10 +3,12 @@
 //! Invariant: this knows shapes (a field's name, whether it holds a text or a number) and never what a value means; that is
 //! the flag's to say.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::Spanned;
+use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
+use serde_saphyr::{Spanned, UserMessageFormatter};
 
 use super::fields::{Field, Form, Place, places};
 
@@ -27,18 +29,15 @@ pub(super) struct Found {
     pub(super) value: String,
 }
 
-/// Reads the text of a file. What it says is returned also when something else in it is wrong.
+/// Reads what a file holds. What it says is returned also when something else in it is wrong.
 /// `accepts` says whether a flag takes a value, for hints.
-pub(super) fn read(text: &str, accepts: &dyn Fn(&str, &str) -> bool) -> (Vec<Found>, Vec<Wrong>) {
+pub(super) fn read(bytes: &[u8], accepts: &dyn Fn(&str, &str) -> bool) -> (Vec<Found>, Vec<Wrong>) {
     let mut reading = Reading { found: Vec::new(), wrong: Vec::new(), accepts };
-    // As in YAML 1.2, `no` and `on` are texts: a namespace may be called so.
-    let options = serde_saphyr::options! { strict_booleans: true };
-    match serde_saphyr::from_str_with_options::<Spanned<Node>>(text, options) {
-        Ok(root) => reading.visit("", &root, &places()),
+    match str::from_utf8(bytes) {
+        Ok(text) => reading.document(text),
         Err(error) => {
-            let error = error.without_snippet();
-            let line = error.location().map_or(0, |location| location.line());
-            reading.wrong(line, "", format!("not YAML: {error}"));
+            let before = bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count();
+            reading.wrong(before as u64 + 1, "", "not a text in UTF-8".to_owned());
         }
     }
     (reading.found, reading.wrong)
@@ -52,10 +51,21 @@ enum Node {
     Number(String),
     Text(String),
     List(Vec<Spanned<Node>>),
-    Map(Vec<(Spanned<String>, Spanned<Node>)>),
+    Map(Entries),
 }
 
+type Entries = Vec<(Spanned<Node>, Spanned<Node>)>;
+
 impl Node {
+    /// The name that this is, as a key.
+    fn name(&self) -> Option<String> {
+        match self {
+            Self::Switch(on) => Some(on.to_string()),
+            Self::Number(text) | Self::Text(text) => Some(text.clone()),
+            Self::Null | Self::List(_) | Self::Map(_) => None,
+        }
+    }
+
     fn told(&self) -> &'static str {
         match self {
             Self::Null => "nothing",
@@ -79,6 +89,23 @@ impl Reading<'_> {
         self.wrong.push(Wrong { line, field: field.to_owned(), message });
     }
 
+    fn document(&mut self, text: &str) {
+        // As in YAML 1.2, `no` and `on` are texts: a namespace may be called so. What stands twice and what is no finite
+        // number comes through, since the field is known here only.
+        let options = serde_saphyr::options! {
+            strict_booleans: true,
+            duplicate_keys: DuplicateKeyPolicy::PassThrough,
+            non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
+        };
+        match serde_saphyr::from_str_with_options::<Spanned<Node>>(text, options) {
+            Ok(root) => self.visit("", &root, &places()),
+            Err(error) => {
+                let line = error.location().map_or(0, |location| location.line());
+                self.wrong(line, "", told(error.without_snippet()));
+            }
+        }
+    }
+
     fn visit(&mut self, path: &str, node: &Spanned<Node>, place: &Place) {
         match (place, &node.value) {
             (Place::Fixed(text), Node::Text(found)) if found == text => {}
@@ -97,19 +124,27 @@ impl Reading<'_> {
         }
     }
 
-    fn group(&mut self, path: &str, entries: &[(Spanned<String>, Spanned<Node>)], places: &[(String, Place)]) {
-        for (name, node) in entries {
-            let path = below(path, &name.value);
-            match places.iter().find(|(known, _)| *known == name.value) {
-                Some((_, place)) => self.visit(&path, node, place),
-                None => {
-                    let known = names(places);
-                    self.wrong(name.referenced.line(), &path, format!("unknown field; the fields here are {known}"));
+    fn group(&mut self, path: &str, entries: &[(Spanned<Node>, Spanned<Node>)], places: &[(String, Place)]) {
+        let mut lines = BTreeMap::new();
+        for (key, node) in entries {
+            let line = key.referenced.line();
+            let Some(name) = key.value.name() else {
+                self.wrong(line, path, format!("a field's name must be a text, found {}", key.value.told()));
+                continue;
+            };
+            let path = below(path, &name);
+            let known = places.iter().find(|(known, _)| *known == name);
+            match (lines.get(&name), known) {
+                (Some(first), _) => self.wrong(line, &path, format!("stands twice, first in line {first}")),
+                (None, Some((_, place))) => self.visit(&path, node, place),
+                (None, None) => {
+                    self.wrong(line, &path, format!("unknown field; the fields here are {}", names(places)));
                 }
             }
+            lines.entry(name).or_insert(line);
         }
         for (name, place) in places {
-            if let (Place::Fixed(text), false) = (place, entries.iter().any(|(found, _)| found.value == *name)) {
+            if let (Place::Fixed(text), false) = (place, lines.contains_key(name)) {
                 self.wrong(0, &below(path, name), format!("missing: must be {text}"));
             }
         }
@@ -142,21 +177,33 @@ impl Reading<'_> {
 fn text(node: &Node, form: Form) -> Result<String, String> {
     match (form, node) {
         (Form::Switch, Node::Switch(on)) => Ok(on.to_string()),
-        (Form::Number, Node::Number(text)) | (Form::Text, Node::Text(text)) => Ok(text.clone()),
+        (Form::Number | Form::Whole, Node::Number(text)) if !is_finite(text) => {
+            Err(format!("expected a finite number, found {text}"))
+        }
+        (Form::Whole, Node::Number(text)) if text.contains('.') => {
+            Err(format!("expected a whole number, found {text}"))
+        }
+        (Form::Number | Form::Whole, Node::Number(text)) | (Form::Text, Node::Text(text)) => Ok(text.clone()),
         (Form::List, Node::List(items)) => {
             let texts: Result<Vec<_>, _> = items.iter().map(|item| text(&item.value, Form::Text)).collect();
             Ok(texts.map_err(|error| format!("in the list, {error}"))?.join(","))
         }
         (Form::Switches, Node::Map(entries)) => {
-            let one = |(name, node): &(Spanned<String>, Spanned<Node>)| match text(&node.value, Form::Switch) {
-                Ok(on) => Ok(format!("{}={on}", name.value)),
-                Err(error) => Err(format!("{}: {error}", name.value)),
-            };
-            Ok(entries.iter().map(one).collect::<Result<Vec<_>, _>>()?.join(","))
+            let mut switches = BTreeMap::new();
+            for (key, node) in entries {
+                let told = || format!("a name must be a text, found {}", key.value.told());
+                let name = key.value.name().ok_or_else(told)?;
+                let on = text(&node.value, Form::Switch).map_err(|error| format!("{name}: {error}"))?;
+                if switches.insert(name.clone(), on).is_some() {
+                    return Err(format!("{name}: stands twice"));
+                }
+            }
+            Ok(switches.iter().map(|(name, on)| format!("{name}={on}")).collect::<Vec<_>>().join(","))
         }
         (form, node) => {
             let expected = match form {
                 Form::Switch => "true or false",
+                Form::Whole => "a whole number",
                 Form::Number => "a number",
                 Form::Text => "a text",
                 Form::List => "a list of texts",
@@ -164,6 +211,19 @@ fn text(node: &Node, form: Form) -> Result<String, String> {
             };
             Err(format!("expected {expected}, found {}", node.told()))
         }
+    }
+}
+
+fn is_finite(number: &str) -> bool {
+    number.parse::<f64>().is_ok_and(f64::is_finite)
+}
+
+/// An error of the reader without what it says to programmers.
+fn told(error: &serde_saphyr::Error) -> String {
+    match error {
+        serde_saphyr::Error::MultipleDocuments { .. } => "expected one document, found another behind it".to_owned(),
+        serde_saphyr::Error::InvalidScalar { .. } => "not YAML: a value is not what its tag says".to_owned(),
+        other => format!("not YAML: {}", other.render_with_formatter(&UserMessageFormatter)),
     }
 }
 
@@ -255,13 +315,13 @@ mod tests {
     }
 
     fn found(body: &str) -> Vec<(u64, String, String)> {
-        let (found, wrong) = read(&format!("{HEAD}{body}"), &accepts);
+        let (found, wrong) = read(format!("{HEAD}{body}").as_bytes(), &accepts);
         assert_eq!(wrong, []);
         found.into_iter().map(|found| (found.line, format!("{}={}", found.flag, found.value), found.field)).collect()
     }
 
     fn wrong(text: &str) -> Vec<String> {
-        let (_, wrong) = read(text, &accepts);
+        let (_, wrong) = read(text.as_bytes(), &accepts);
         wrong.iter().map(|Wrong { line, field, message }| format!("{line} {field}: {message}")).collect()
     }
 
@@ -349,8 +409,39 @@ mod tests {
         let broken = wrong(&format!("{HEAD}metrics: [\n"));
         assert!(broken.len() == 1 && broken[0].contains(": not YAML: "), "{broken:?}");
         let twice = wrong(&format!("{HEAD}metrics:\n  secure: true\n  secure: false\n"));
-        assert!(twice.len() == 1 && twice[0].starts_with('5') && twice[0].contains("secure"), "{twice:?}");
+        assert_eq!(twice, ["5 metrics.secure: stands twice, first in line 4"]);
+        let twice = wrong(&format!("{HEAD}featureGates: {{A: true, A: true}}\n"));
+        assert_eq!(twice, ["3 featureGates: A: stands twice"]);
         let two = wrong(&format!("{HEAD}---\n{HEAD}"));
-        assert_eq!(two.len(), 1, "{two:?}");
+        assert_eq!(two, ["4 : expected one document, found another behind it"]);
+    }
+
+    #[test]
+    fn what_is_no_number_of_the_kind_is_told_with_its_field() {
+        for (text, told) in [("1e400", "inf"), (".inf", "inf"), ("-.inf", "-inf"), (".nan", "NaN")] {
+            let found = wrong(&format!("{HEAD}clientConnection: {{qps: {text}}}\n"));
+            assert_eq!(found, [format!("3 clientConnection.qps: expected a finite number, found {told}")]);
+        }
+        let found = wrong(&format!("{HEAD}clientConnection: {{burst: 1.5}}\n"));
+        assert_eq!(found, ["3 clientConnection.burst: expected a whole number, found 1.5"]);
+    }
+
+    #[test]
+    fn nothing_is_told_in_the_words_of_the_reader() {
+        for body in
+            ["~: b\n", "? [a]\n: b\n", "featureGates: {~: true}\n", "health: {bindAddress: !!int xx}\n", "a: *b\n"]
+        {
+            let found = wrong(&format!("{HEAD}{body}"));
+            assert!(found.len() == 1 && found[0].starts_with('3'), "{found:?}");
+            for word in ["Option", "Policy", "from_str", "u64", "deserialize"] {
+                assert!(!found[0].contains(word), "{found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_told_with_their_line() {
+        let (_, wrong) = read(&[HEAD.as_bytes(), b"metrics: \xff\n"].concat(), &accepts);
+        assert_eq!(wrong, [Wrong { line: 3, field: String::new(), message: "not a text in UTF-8".to_owned() }]);
     }
 }
