@@ -2,6 +2,7 @@
 //! to users.
 
 use super::compare::Difference;
+use crate::support::pattern::fits;
 
 /// Differences that are meant. In each part `*` stands for anything, at the end of a place for anything below as well.
 struct Allowed {
@@ -108,16 +109,5 @@ impl Allowances {
             .zip(&self.used)
             .map(|(entry, used)| format!("\n  {used} x {} / {} {}: {}", entry.script, entry.step, entry.at, entry.why));
         lines.collect()
-    }
-}
-
-/// Whether `text` is `pattern`, in which each `*` stands for anything.
-fn fits(pattern: &str, text: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == text,
-        Some((head, "")) => text.starts_with(head),
-        Some((head, rest)) => text
-            .strip_prefix(head)
-            .is_some_and(|text| text.char_indices().any(|(at, _)| fits(rest, &text[at..])) || fits(rest, "")),
     }
 }

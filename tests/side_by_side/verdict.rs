@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cases::{Case, Expected};
 use crate::record::Record;
+use crate::support::pattern::fits;
 
 #[derive(Default)]
 pub(crate) struct Verdict {
@@ -86,15 +87,4 @@ fn misses_what_it_deleted(line: &str, all: &BTreeSet<String>) -> bool {
     let job = missing.split(' ').next().unwrap_or_default();
     let deleted = format!("event Normal SuccessfulDelete Deleted job {job} ");
     all.iter().any(|line| line.starts_with(&deleted))
-}
-
-/// Whether `text` is `pattern`, in which each `*` stands for anything.
-fn fits(pattern: &str, text: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == text,
-        Some((head, "")) => text.starts_with(head),
-        Some((head, rest)) => text
-            .strip_prefix(head)
-            .is_some_and(|text| text.char_indices().any(|(at, _)| fits(rest, &text[at..])) || fits(rest, "")),
-    }
 }

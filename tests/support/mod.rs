@@ -6,4 +6,5 @@ mod certificates;
 pub(crate) mod controlplane;
 mod guardian;
 pub(crate) mod kubelet;
+pub(crate) mod pattern;
 pub(crate) mod web;
