@@ -109,16 +109,17 @@ impl Clock {
         }
     }
 
-    /// Calls `compare` whenever the wall clock may have been stepped, for ever. A derived clock says when it was; the machine's
-    /// has to be asked again and again.
+    /// Calls `compare` whenever the wall clock may have been stepped, for ever, and at first, as it may have been before. A derived
+    /// clock says when it was; the machine's has to be asked again and again.
     pub async fn watch_steps(&self, mut compare: impl FnMut()) {
         match &self.source.kind {
             Kind::System => loop {
-                sleep(COMPARE_EVERY).await;
                 compare();
+                sleep(COMPARE_EVERY).await;
             },
             Kind::Derived { step, .. } => {
                 let mut steps = step.subscribe();
+                compare();
                 // An error would mean that the sender is gone; `self` holds it.
                 while steps.changed().await.is_ok() {
                     compare();

@@ -190,7 +190,6 @@ impl Elector {
                 jumped.notify_one();
             }
         };
-        compare();
         tokio::select! {
             biased;
             () = jumped.notified() => {}

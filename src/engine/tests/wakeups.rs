@@ -239,6 +239,22 @@ async fn a_wall_clock_stepped_back_makes_everybody_decide_again_within_a_second(
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_step_that_undoes_one_from_before_it_ran_is_noticed() {
+    let world = World::new();
+    // Before it runs, as a stand-by's.
+    world.clock.step(TimeDelta::minutes(-10));
+    world.run();
+    world.supervisor.open();
+    pass(10).await;
+    world.script([Script::Return(Next::done(World::at_s(3600)))]);
+    world.send("a", News::Generation(1));
+    pass(10).await;
+    world.clock.step(TimeDelta::minutes(10));
+    pass(3_600_000).await;
+    assert_eq!(world.step_times_s().last(), Some(&3600), "on time by the right clock");
+}
+
+#[tokio::test(start_paused = true)]
 async fn small_corrections_of_the_clock_are_let_be_until_they_add_up() {
     let world = World::opened();
     world.script([Script::Return(Next::done(World::at_s(3600)))]);
