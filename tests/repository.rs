@@ -74,6 +74,45 @@ fn every_link_between_documents_leads_somewhere() {
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
+/// The sections of docs/reports.md, with the last number of each.
+const THEMES: [(&str, u32); 8] = [
+    ("Missed, late or never", 11),
+    ("Double or early runs", 19),
+    ("Edits of the spec", 22),
+    ("Time zones and clock changes", 30),
+    ("Concurrency policies", 36),
+    ("History and cleaning", 42),
+    ("API edges and permissions", 47),
+    ("Volcano and Rust specifics", 50),
+];
+
+#[test]
+fn every_report_names_tests_that_are_there() {
+    let page = fs::read_to_string(root().join("docs/reports.md")).unwrap();
+    let mut sections = page.split("\n## ").skip(1);
+    let mut last = 0;
+    for (theme, end) in THEMES {
+        let section = sections.next().unwrap_or_else(|| panic!("no section {theme}"));
+        assert_eq!(section.lines().next(), Some(theme));
+        for row in section.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| #")) {
+            let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+            let &[number, threads, seen, done, tests] = cells.as_slice() else { panic!("not five cells: {row}") };
+            let number: u32 = number.parse().unwrap_or_else(|_| panic!("no number: {row}"));
+            assert!(last < number && number <= end, "{number} is out of order or out of its section");
+            assert!([threads, seen, done].iter().all(|cell| !cell.is_empty()), "{number} has an empty cell");
+            last = number;
+            let named: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
+            assert!(!named.is_empty(), "{number} names no test");
+            for test in named {
+                let (path, name) = test.split_once("::").unwrap_or_else(|| panic!("{number}: not path::name: {test}"));
+                let source = fs::read_to_string(root().join(path)).unwrap_or_else(|_| panic!("{number}: no {path}"));
+                assert!(source.contains(&format!("fn {name}(")), "{number}: {path} has no {name}");
+            }
+        }
+    }
+    assert_eq!(sections.next(), None, "a section without a theme");
+}
+
 /// The anchors of a document's headings, as GitHub makes them.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = text
