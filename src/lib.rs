@@ -10,6 +10,7 @@ pub mod cluster;
 pub mod controllers;
 pub mod engine;
 pub mod file;
+pub mod jobs;
 pub mod model;
 pub mod reconcile;
 #[cfg(feature = "sandbox")]

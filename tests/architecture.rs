@@ -34,6 +34,7 @@ const ROOMS: &[Room] = &[
     Room { name: "telemetry", may_use: &["model", "clock", "bucket", "file"], never: &KUBERNETES },
     Room { name: "api", may_use: &["model"], never: &["tokio", "dashmap"] },
     Room { name: "reconcile", may_use: &["model", "schedule"], never: &RUNTIMES },
+    Room { name: "jobs", may_use: &["model"], never: &RUNTIMES },
     Room {
         name: "engine",
         may_use: &["workqueue", "clock", "model::WallTime", "model::ObjectKey"],
@@ -43,7 +44,18 @@ const ROOMS: &[Room] = &[
     Room { name: "sandbox", may_use: &["model", "clock", "schedule"], never: &[] },
     Room {
         name: "controllers",
-        may_use: &["model", "clock", "schedule", "workqueue", "telemetry", "api", "reconcile", "engine", "cluster"],
+        may_use: &[
+            "model",
+            "clock",
+            "schedule",
+            "workqueue",
+            "telemetry",
+            "api",
+            "reconcile",
+            "jobs",
+            "engine",
+            "cluster",
+        ],
         never: &["axum", "clap"],
     },
     Room {
@@ -57,6 +69,7 @@ const ROOMS: &[Room] = &[
             "telemetry",
             "api",
             "reconcile",
+            "jobs",
             "engine",
             "cluster",
             "sandbox",
