@@ -9,6 +9,7 @@
 
 mod create;
 mod gates;
+mod trail;
 mod upkeep;
 
 use std::collections::VecDeque;
@@ -18,6 +19,7 @@ use super::call::{Answer, Call, Next, Outcome, RunResult, StepError};
 use super::due::{Timetable, WAKE_DELAY, zone_of};
 use super::memory::{JobCache, Memory};
 use super::profile::{Profile, Stage, profile};
+use trail::Trail;
 use crate::model::{
     ApiFailure, CronJob, CronJobStatus, EventType, Flavor, Happening, Job, ObjectReference, Uid, WallTime, unix_minutes,
 };
@@ -48,6 +50,8 @@ pub struct Step<'a> {
     /// Uids taken out of `active` in this step; they stay out when a live copy is adopted.
     dropped: Vec<Uid>,
     children: Vec<Arc<Job>>,
+    /// Of the searches in `active`.
+    trail: Trail,
     /// How many instants are pending, the one to start included.
     pending: MissedCount,
     todo: VecDeque<Task>,
@@ -120,6 +124,7 @@ impl<'a> Step<'a> {
             changed: forgotten,
             dropped: Vec::new(),
             children: children.into_iter().filter(|job| is_child(job, &base, profile)).collect(),
+            trail: Trail::default(),
             pending: MissedCount::Exactly(0),
             todo,
             awaiting: None,
@@ -277,7 +282,7 @@ impl<'a> Step<'a> {
     }
 
     fn is_active(&self, uid: &Uid) -> bool {
-        holds(&self.status.active, uid)
+        self.trail.finds(&self.status.active, |reference| reference.uid == *uid)
     }
 
     /// Takes a uid out of `active`; the status counts as changed even if it wasn't in, as in the peers.

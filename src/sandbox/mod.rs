@@ -143,8 +143,8 @@ impl Sandbox {
         self.shared.read(|store| store.get(resource, namespace, name))
     }
 
-    /// Stores `object` over the one of its name as it is, past every rule: as a server of another release has left it. Answers
-    /// whether there was one.
+    /// Stores `object` as it is, past every rule and over what has its name: as a server of another release has left it. A uid and
+    /// times are not added. Answers whether there was one of that name.
     pub fn store_unvalidated(&self, resource: &Resource, object: &Value) -> bool {
         self.shared.write(|store, _| store.overwrite(resource, object))
     }

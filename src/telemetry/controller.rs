@@ -20,6 +20,9 @@ const SKEW_BUCKETS_S: [f64; 19] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0,
 ];
 
+/// A CronJob with more active Jobs than this is crowded: its Jobs come faster than they end, and nothing stops them.
+pub const CROWD: usize = 100;
+
 type Label = (&'static str, &'static str);
 type ByController<M> = Family<[Label; 1], M, fn() -> M>;
 type ByControllerAnd<M> = Family<[Label; 2], M, fn() -> M>;
@@ -113,6 +116,7 @@ pub struct ControllerMetrics {
     runs: ByControllerAnd<Counter>,
     missed: ByController<Counter>,
     invalid: ByControllerAnd<Gauge>,
+    crowded: ByController<Gauge>,
     broken: ByControllerAnd<Counter>,
     lag: ByController<Histogram>,
     skew: Histogram,
@@ -125,6 +129,7 @@ impl ControllerMetrics {
             runs: Family::new_with_constructor(Counter::default),
             missed: Family::new_with_constructor(Counter::default),
             invalid: Family::new_with_constructor(Gauge::default),
+            crowded: Family::new_with_constructor(Gauge::default),
             broken: Family::new_with_constructor(Counter::default),
             lag: Family::new_with_constructor(|| Histogram::new(SKEW_BUCKETS_S)),
             skew: Histogram::new(SKEW_BUCKETS_S),
@@ -134,6 +139,7 @@ impl ControllerMetrics {
             to.register("cron_runs", "Due instants by what became of them", all.runs);
             to.register("cron_missed_runs", "Due instants that passed without a Job and will get none", all.missed);
             to.register("cron_invalid", "CronJobs that cannot run, by reason", all.invalid);
+            to.register("cron_crowded", "CronJobs with more than 100 active Jobs", all.crowded);
             to.register("cron_broken_invariants", "Requests that must never be sent: bugs of this program", all.broken);
             to.register(
                 "cron_schedule_lag_seconds",
@@ -157,6 +163,7 @@ impl ControllerMetrics {
             missed: self.missed.get_or_create_owned(&by(controller)),
             invalid: InvalidReason::ALL
                 .map(|reason| self.invalid.get_or_create_owned(&by_and(controller, "reason", reason.as_str()))),
+            crowded: self.crowded.get_or_create_owned(&by(controller)),
             broken: Breach::ALL
                 .map(|breach| self.broken.get_or_create_owned(&by_and(controller, "invariant", breach.as_str()))),
             lag: self.lag.get_or_create_owned(&by(controller)),
@@ -181,6 +188,7 @@ pub struct CronMetrics {
     missed: Counter,
     /// In the order of [`InvalidReason::ALL`].
     invalid: [Gauge; InvalidReason::ALL.len()],
+    crowded: Gauge,
     /// In the order of [`Breach::ALL`].
     broken: [Counter; Breach::ALL.len()],
     lag: Histogram,
@@ -208,14 +216,19 @@ impl CronMetrics {
         }
     }
 
+    /// Notes whether one CronJob had more than [`CROWD`] active Jobs, and whether it has.
+    pub fn crowding_changed(&self, from: bool, to: bool) {
+        self.crowded.inc_by(i64::from(to) - i64::from(from));
+    }
+
     /// Records a bug.
     pub fn broken(&self, breach: Breach) {
         self.broken[breach as usize].inc();
     }
 
-    /// Forgets every CronJob that cannot run: whoever counts them next begins anew.
-    pub fn nobody_is_invalid(&self) {
-        for gauge in &self.invalid {
+    /// Forgets every CronJob that cannot run or is crowded: whoever counts them next begins anew.
+    pub fn nobody_is_counted(&self) {
+        for gauge in self.invalid.iter().chain([&self.crowded]) {
             gauge.set(0);
         }
     }
@@ -271,6 +284,10 @@ mod tests {
         volcano.missed(3);
         volcano.validity_changed(None, Some(InvalidReason::TimeZone));
         volcano.validity_changed(Some(InvalidReason::TimeZone), Some(InvalidReason::Schedule));
+        volcano.crowding_changed(false, true);
+        volcano.crowding_changed(true, true);
+        volcano.crowding_changed(false, true);
+        volcano.crowding_changed(true, false);
         volcano.creation_skew(chrono::TimeDelta::seconds(3));
         volcano.lag(Duration::from_millis(2));
         let text = registry.encode(Exposition::PrometheusText).unwrap();
@@ -281,6 +298,7 @@ mod tests {
             "cron_missed_runs_total{controller=\"volcano-cronjob\"} 3\n",
             "cron_invalid{controller=\"volcano-cronjob\",reason=\"time_zone\"} 0\n",
             "cron_invalid{controller=\"volcano-cronjob\",reason=\"schedule\"} 1\n",
+            "cron_crowded{controller=\"volcano-cronjob\"} 1\n",
             "cronjob_controller_job_creation_skew_duration_seconds_bucket{le=\"2\"} 0\n",
             "cronjob_controller_job_creation_skew_duration_seconds_bucket{le=\"4\"} 1\n",
             "cron_schedule_lag_seconds_bucket{controller=\"volcano-cronjob\",le=\"0.0025\"} 1\n",

@@ -23,7 +23,7 @@ mod routes;
 
 pub use access::{Access, Question, Reviewer, User, Verdict};
 pub use certificate::{Certificate, CertificateError, CertificateSource};
-pub use controller::{Breach, ControllerMetrics, CronMetrics, InvalidReason, RunResult};
+pub use controller::{Breach, CROWD, ControllerMetrics, CronMetrics, InvalidReason, RunResult};
 pub use health::{Health, Heartbeat, Scope};
 pub use listen::serve;
 pub use logs::{LogError, LogFormat, init as init_logs, log_panics, subscriber as log_subscriber};

@@ -3,10 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod basics;
+mod blocked;
+mod cleanup;
+mod clock_changes;
+mod edges;
 mod election;
 mod herd;
 mod replicas;
+mod scale;
 mod server;
+mod silence;
 mod stale;
 mod week;
 mod world;

@@ -14,14 +14,17 @@ use cronjob_controller::sandbox::resources::{Resource, find};
 use cronjob_controller::sandbox::runner::RunnerOptions;
 use cronjob_controller::sandbox::service::{Disconnected, SandboxService};
 use cronjob_controller::sandbox::{self, Sandbox};
-use cronjob_controller::telemetry::{Health, Registry};
+use cronjob_controller::telemetry::{Exposition, Health, Registry, health_router};
 use futures::future::BoxFuture;
+use futures::stream::unfold;
 use http::{Method, Request, Response};
+use http_body_util::BodyExt;
 use kube::client::Body;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::Service;
+use tower::{Service, ServiceExt};
 
 /// An instant from its RFC 3339 text.
 pub(crate) fn at(text: &str) -> WallTime {
@@ -73,11 +76,28 @@ pub(crate) struct World {
     running: Option<Running>,
 }
 
+/// What of the way to the server has fallen silent, without a word: no answer, no end of the connection. What was under way then is
+/// lost for good, also when the way is whole again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Silent {
+    Nothing,
+    /// Lists and watches of batch/v1 Jobs.
+    JobWatches,
+    Everything,
+}
+
+impl Silent {
+    fn covers(self, of_jobs: bool) -> bool {
+        self == Self::Everything || self == Self::JobWatches && of_jobs
+    }
+}
+
 /// The way of one process to the server. Shut, it lets nothing through any more, in neither direction: to the server that process
 /// is dead, in the middle of whatever it did.
 #[derive(Clone)]
 struct Line {
     inner: SandboxService,
+    silent: watch::Receiver<Silent>,
     shut: CancellationToken,
 }
 
@@ -91,19 +111,49 @@ impl Service<Request<Body>> for Line {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let Line { mut inner, shut } = self.clone();
+        let Line { mut inner, mut silent, shut } = self.clone();
+        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let of_jobs = request.method() == Method::GET && request.uri().path() == "/apis/batch/v1/jobs";
         Box::pin(async move {
-            let answer = shut.run_until_cancelled(inner.call(request)).await;
-            match answer {
-                Some(answer) if !shut.is_cancelled() => answer,
-                _ => std::future::pending().await,
-            }
+            let answer = tokio::select! {
+                biased;
+                () = shut.cancelled() => None,
+                () = falls_silent(&mut silent, of_jobs) => None,
+                answer = inner.call(request) => Some(answer),
+            };
+            let Some(answer) = answer.filter(|_| !shut.is_cancelled()) else { return std::future::pending().await };
+            let answer = answer?;
+            Ok(if is_watch { answer.map(|body| until_silent(body, silent, of_jobs)) } else { answer })
         })
     }
 }
 
+/// Returns when what a request goes through is silent.
+async fn falls_silent(silent: &mut watch::Receiver<Silent>, of_jobs: bool) {
+    let covered = silent.wait_for(|silent| silent.covers(of_jobs)).await.is_ok();
+    if !covered {
+        std::future::pending().await
+    }
+}
+
+/// The body up to the moment of silence; then nothing, not even its end.
+fn until_silent(body: SandboxBody, silent: watch::Receiver<Silent>, of_jobs: bool) -> SandboxBody {
+    SandboxBody::watch(unfold((body, silent), move |(mut body, mut silent)| async move {
+        let frame = tokio::select! {
+            biased;
+            () = falls_silent(&mut silent, of_jobs) => std::future::pending().await,
+            frame = body.frame() => frame?,
+        };
+        let Ok(frame) = frame;
+        Some((frame.into_data().unwrap_or_default(), (body, silent)))
+    }))
+}
+
 struct Running {
     line: CancellationToken,
+    silent: watch::Sender<Silent>,
+    registry: Registry,
+    health: Health,
     stop: CancellationToken,
     task: tokio::task::JoinHandle<()>,
     counter: Box<dyn Fn() -> Vec<Counts> + Send + Sync>,
@@ -112,9 +162,13 @@ struct Running {
 impl World {
     /// A server whose clock starts at `start`; no controllers yet.
     pub(crate) fn new(start: &str) -> Self {
+        Self::tidied_every(start, Duration::from_secs(5))
+    }
+
+    /// The same; garbage is collected and namespaces are emptied in steps of this length.
+    pub(crate) fn tidied_every(start: &str, gc_every: Duration) -> Self {
         let clock = Clock::starting_at(at(start));
-        let sandbox =
-            Sandbox::new(clock.clone(), 7, sandbox::Options { gc_every: Duration::from_secs(5), ..Default::default() });
+        let sandbox = Sandbox::new(clock.clone(), 7, sandbox::Options { gc_every, ..Default::default() });
         let (background, tasks) = (CancellationToken::new(), TaskTracker::new());
         let (server, cancel) = (sandbox.clone(), background.clone());
         tasks.spawn(async move { server.run_background(cancel).await });
@@ -129,8 +183,10 @@ impl World {
 
     /// Starts the controllers.
     pub(crate) fn start(&mut self) {
-        let line = CancellationToken::new();
-        let client = kube::Client::new(Line { inner: self.sandbox.service(), shut: line.clone() }, "default");
+        let (line, silent) = (CancellationToken::new(), watch::Sender::new(Silent::Nothing));
+        let (registry, health) = (Registry::new(), Health::default());
+        let way = Line { inner: self.sandbox.service(), silent: silent.subscribe(), shut: line.clone() };
+        let client = kube::Client::new(way, "default");
         let setup = Setup {
             clients: Clients {
                 requests: client.clone(),
@@ -141,8 +197,8 @@ impl World {
             client_options: ApiClientOptions::default(),
             clock: self.clock.clone(),
             seed: 11,
-            registry: Registry::new(),
-            health: Health::default(),
+            registry: registry.clone(),
+            health: health.clone(),
             observer: Some(Arc::new(self.ear.clone())),
             election: None,
         };
@@ -151,7 +207,7 @@ impl World {
         let counter = Box::new(manager.counter());
         let stop = CancellationToken::new();
         let task = self.tasks.spawn(manager.run(stop.clone()));
-        self.running = Some(Running { line, stop, task, counter });
+        self.running = Some(Running { line, silent, registry, health, stop, task, counter });
     }
 
     /// Ends the controllers gracefully.
@@ -184,6 +240,25 @@ impl World {
     /// What each controller holds in memory.
     pub(crate) fn counts(&self) -> Vec<Counts> {
         self.running.as_ref().map(|running| (running.counter)()).unwrap_or_default()
+    }
+
+    /// From now on this much of the controllers' way to the server is silent.
+    pub(crate) fn silence(&self, silent: Silent) {
+        self.running.as_ref().unwrap().silent.send_replace(silent);
+    }
+
+    /// A metric of the running controllers, by its name and labels as in the text form.
+    pub(crate) fn metric(&self, series: &str) -> f64 {
+        let text = self.running.as_ref().unwrap().registry.encode(Exposition::PrometheusText).unwrap();
+        let value = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        value.unwrap_or_else(|| panic!("no {series} in\n{text}")).parse().unwrap()
+    }
+
+    /// Whether a probe (`livez`, `readyz`) of the running controllers succeeds.
+    pub(crate) async fn probe(&self, probe: &str) -> bool {
+        let router = health_router(self.running.as_ref().unwrap().health.clone());
+        let request = Request::get(format!("/{probe}")).body(axum::body::Body::empty()).unwrap();
+        router.oneshot(request).await.unwrap().status().is_success()
     }
 
     /// Everything said so far about the CronJob `name`.

@@ -13,7 +13,7 @@ use crate::cluster::Store;
 use crate::engine::{Kind, Next, Retry, StepContext, Wake, stable_hash};
 use crate::model::{ApiFailure, CronJob, Job, ObjectKey, Uid, WallTime};
 use crate::reconcile::{self, Answer, Call, Memory, Outcome, Settings, Step, StepError, Timetable, WAKE_DELAY};
-use crate::telemetry::InvalidReason;
+use crate::telemetry::{CROWD, CronMetrics, InvalidReason};
 
 /// Longest wait that the server's `Retry-After` may ask of one CronJob: a mistaken header must not cost a day's run.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -46,6 +46,16 @@ pub(super) struct Actor {
     caught_up: Option<Uid>,
     /// Under which reason this CronJob is counted as one that cannot run.
     invalid: Option<InvalidReason>,
+    /// Whether this CronJob is counted as one with very many active Jobs.
+    crowded: bool,
+}
+
+impl Actor {
+    /// Counts the CronJob anew: why it cannot run, if so, and whether it has very many active Jobs.
+    fn recount(&mut self, metrics: &CronMetrics, invalid: Option<InvalidReason>, crowded: bool) {
+        metrics.validity_changed(std::mem::replace(&mut self.invalid, invalid), invalid);
+        metrics.crowding_changed(std::mem::replace(&mut self.crowded, crowded), crowded);
+    }
 }
 
 impl CronJobs {
@@ -184,7 +194,7 @@ impl Kind for CronJobs {
 
     async fn step(&self, key: &ObjectKey, actor: &mut Actor, edited: Option<WallTime>, context: &StepContext) -> Next {
         let Some(cronjob) = self.cronjobs.get(key) else {
-            self.voice.metrics().validity_changed(actor.invalid.take(), None);
+            actor.recount(self.voice.metrics(), None, false);
             return Next::gone();
         };
         if let Some(edited) = edited {
@@ -196,8 +206,7 @@ impl Kind for CronJobs {
             return Next::failed(retry, None);
         }
         let (outcome, invalid) = self.drive(&cronjob, &mut actor.memory, context.now).await;
-        self.voice.metrics().validity_changed(actor.invalid, invalid);
-        actor.invalid = invalid;
+        actor.recount(self.voice.metrics(), invalid, cronjob.status.active.len() > CROWD);
         self.voice.report(&cronjob, &outcome);
         next_of(&outcome)
     }

@@ -106,7 +106,7 @@ impl Term {
             let mut present = self.present.write().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *present, next.clone())
         };
-        self.blueprint.voice.metrics().nobody_is_invalid();
+        self.blueprint.voice.metrics().nobody_is_counted();
         for cronjob in self.blueprint.cronjobs.list() {
             let edited = last.mail(&cronjob.key).flatten();
             next.send(cronjob.key.clone(), News { edited, wake: Wake::Listed });

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::trail::Trail;
 use super::{Step, Task, cronjob_of, deleted_of, holds, job_of};
 use crate::model::{
     CronJob, CronJobStatus, EventType, Finish, Job, ObjectKey, ObjectReference, Uid, WallTime, job_name,
@@ -22,7 +23,9 @@ impl Step<'_> {
                 self.children.iter().map(|job| Task::Child { job: job.clone(), finished, unknown }).collect()
             }
             Stage::ActiveList => {
-                let childless = |reference: &&ObjectReference| self.children.iter().all(|job| job.uid != reference.uid);
+                let trail = Trail::default();
+                let childless =
+                    |reference: &&ObjectReference| !trail.finds(&self.children, |job| job.uid == reference.uid);
                 self.status.active.iter().filter(childless).cloned().map(Task::Reference).collect()
             }
         };

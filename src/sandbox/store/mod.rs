@@ -186,16 +186,14 @@ impl Store {
         }
     }
 
-    /// Puts `value` over the object of its name, past every rule. Answers whether there was one.
+    /// Puts `value` where its name says, past every rule. Answers whether another object was there.
     pub fn overwrite(&mut self, resource: &Resource, value: &Value) -> bool {
         let name_of = |field: &str| value["metadata"][field].as_str().unwrap_or_default();
         let key = key_of(name_of("namespace"), name_of("name"));
         let there = self.collection(resource).is_some_and(|collection| collection.get(&key).is_some());
-        if there {
-            let mut value = value.clone();
-            metadata_mut(&mut value).remove("resourceVersion");
-            self.put(resource, key.into(), &value);
-        }
+        let mut value = value.clone();
+        metadata_mut(&mut value).remove("resourceVersion");
+        self.put(resource, key.into(), &value);
         there
     }
 
