@@ -7,7 +7,7 @@ use futures::future::join_all;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::cronjob::CronJobController;
+use super::cronjob::{CronJobController, Readiness};
 use super::terms::Terms;
 use super::{Counts, Deps, Metrics, Observer, Options, Registration};
 use crate::clock::Clock;
@@ -122,7 +122,9 @@ impl Manager {
         if candidate.is_some() {
             controllers.iter().for_each(CronJobController::stand_by);
         }
-        let readiness = controllers.iter().map(|it| it.watch(&deps, &background, &watching)).collect();
+        let readiness: Vec<_> = controllers.iter().map(|it| it.watch(&deps, &background, &watching)).collect();
+        let caches = readiness.clone();
+        deps.health.check("caches", Scope::Live, move || caches.iter().try_for_each(Readiness::check_that_they_move));
         background.spawn(beat(deps.health.heartbeat("loop", Scope::Live, &deps.clock, SILENCE), watching.clone()));
         let budget = options.shutdown_budget;
         match candidate {

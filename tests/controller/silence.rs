@@ -71,3 +71,15 @@ async fn when_everything_was_silent_all_is_caught_up_within_a_minute() {
     }
     world.end().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_process_whose_watch_of_jobs_is_dead_for_good_asks_for_a_restart() {
+    let world = two_at_work().await;
+    world.silence(Silent::DeadlyJobWatches);
+    world.sandbox.cut_watches();
+    world.pass_until("2026-03-01T10:15:00Z").await;
+    assert!(world.probe("livez").await);
+    world.pass_until("2026-03-01T10:16:00Z").await;
+    assert!(!world.probe("livez").await);
+    world.end().await;
+}

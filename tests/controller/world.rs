@@ -84,6 +84,8 @@ pub(crate) enum Silent {
     /// Lists and watches of batch/v1 Jobs.
     JobWatches,
     Everything,
+    /// Nothing; but whoever asks for lists and watches of batch/v1 Jobs dies of it.
+    DeadlyJobWatches,
 }
 
 impl Silent {
@@ -115,6 +117,8 @@ impl Service<Request<Body>> for Line {
         let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
         let of_jobs = request.method() == Method::GET && request.uri().path() == "/apis/batch/v1/jobs";
         Box::pin(async move {
+            let deadly = of_jobs && *silent.borrow() == Silent::DeadlyJobWatches;
+            assert!(!deadly, "a watch of Jobs, to be died of");
             let answer = tokio::select! {
                 biased;
                 () = shut.cancelled() => None,

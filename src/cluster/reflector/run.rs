@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{Cached, Phase, Reflector, Sink};
@@ -106,21 +106,22 @@ impl<T: Cached, S: Sink<T>> Reflector<T, S> {
                 self.streaming = false;
                 return Duration::ZERO;
             }
-            Trouble::Absent => return self.on_absent(),
+            Trouble::Absent => return self.on_absent(now),
         };
         tracing::warn!(resource = %self.options.resource, why, pause_s = pause.as_secs_f64(), "list or watch interrupted");
-        self.health.on_trouble(Phase::Pausing, why);
+        self.health.on_trouble(Phase::Pausing, why, now, pause);
         pause
     }
 
-    fn on_absent(&mut self) -> Duration {
+    fn on_absent(&mut self, now: Instant) -> Duration {
         if !self.health.report().absent {
             tracing::warn!(resource = %self.options.resource, "the server does not know this kind; waiting for it to appear");
         }
         self.take_out_all();
         // What the kind's server can do is found out anew when it appears.
         self.streaming = self.options.streamed_lists;
-        self.health.on_trouble(Phase::Absent, "the server does not know this kind".into());
-        self.options.absent_recheck
+        let pause = self.options.absent_recheck;
+        self.health.on_trouble(Phase::Absent, "the server does not know this kind".into(), now, pause);
+        pause
     }
 }

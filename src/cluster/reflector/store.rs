@@ -239,6 +239,50 @@ mod tests {
         assert_eq!((store.len(), store.owners()), (0, 0));
     }
 
+    thread_local! {
+        static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
+
+    /// A thing that counts how often something of it is looked at.
+    struct Watched(Thing);
+
+    impl Watched {
+        fn look(&self) -> &Thing {
+            LOOKS.set(LOOKS.get() + 1);
+            &self.0
+        }
+    }
+
+    impl Cached for Watched {
+        fn key(&self) -> &ObjectKey {
+            self.look().key()
+        }
+        fn uid(&self) -> &Uid {
+            self.look().uid()
+        }
+        fn resource_version(&self) -> &str {
+            self.look().resource_version()
+        }
+        fn owner(&self) -> Option<&Uid> {
+            self.look().owner()
+        }
+    }
+
+    #[test]
+    fn whoever_reads_its_children_looks_at_no_strangers() {
+        let store = Store::default();
+        for number in 0..10_000 {
+            let owner = if number % 5_000 == 0 { "ours" } else { "theirs" };
+            store.put(&Arc::new(Watched(Thing::new("ns", &format!("t{number}"), "1").owned_by(owner))));
+        }
+        LOOKS.set(0);
+        assert_eq!(store.children(&"ours".to_owned().into()).len(), 2);
+        assert!(LOOKS.get() <= 2, "{} looks", LOOKS.get());
+        // Nor does one more child of its own.
+        store.put(&Arc::new(Watched(Thing::new("ns", "u", "1").owned_by("ours"))));
+        assert!(LOOKS.get() <= 40, "{} looks", LOOKS.get());
+    }
+
     #[test]
     fn a_child_that_is_updated_stays_one_child() {
         let store = Store::default();

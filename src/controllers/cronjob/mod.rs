@@ -15,6 +15,7 @@ mod voice;
 
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -22,6 +23,7 @@ use self::caches::Feed;
 pub(super) use self::calls::Calls;
 use self::term::{Blueprint, Term};
 use super::{Counts, Deps, Options, Registration};
+use crate::clock::Clock;
 use crate::cluster::{ReflectorHealth, Store};
 use crate::model::{CronJob, Job};
 use crate::telemetry::Scope;
@@ -47,7 +49,12 @@ impl CronJobController {
     pub(super) fn watch(&self, deps: &Deps, tasks: &TaskTracker, stop: &CancellationToken) -> Readiness {
         let cronjobs = self.feed.cronjob_reflector(deps);
         let jobs = self.feed.job_reflector(deps);
-        let readiness = Readiness { feed: self.feed.clone(), cronjobs: cronjobs.health(), jobs: jobs.health() };
+        let readiness = Readiness {
+            feed: self.feed.clone(),
+            clock: deps.clock.clone(),
+            cronjobs: cronjobs.health(),
+            jobs: jobs.health(),
+        };
         let asked = readiness.clone();
         deps.health.check(self.name, Scope::Ready, move || asked.check());
         tasks.spawn(cronjobs.run(stop.clone()));
@@ -110,6 +117,7 @@ impl CronJobController {
 #[derive(Clone)]
 pub(super) struct Readiness {
     feed: Feed,
+    clock: Clock,
     cronjobs: ReflectorHealth,
     jobs: ReflectorHealth,
 }
@@ -120,6 +128,19 @@ impl Readiness {
         is_ready("CronJobs", self.feed.cronjobs.has_synced(), &self.cronjobs)?;
         is_ready("Jobs", self.feed.jobs.has_synced(), &self.jobs)
     }
+
+    /// Fails when what fills one of the caches has come to a standstill.
+    pub(super) fn check_that_they_move(&self) -> Result<(), String> {
+        let now = self.clock.mono();
+        moves("CronJobs", &self.cronjobs, now)?;
+        moves("Jobs", &self.jobs, now)
+    }
+}
+
+/// A watch that fails again and again still moves: a restart would not mend the server or the way to it (ADR 0056).
+fn moves(what: &str, health: &ReflectorHealth, now: Instant) -> Result<(), String> {
+    let late = now.saturating_duration_since(health.report().moves_by);
+    if late.is_zero() { Ok(()) } else { Err(format!("the watch of {what} should have moved {} s ago", late.as_secs())) }
 }
 
 /// A cache is ready when it has synced, or when the server does not know the kind, which is no fault of ours; nor is it that
@@ -135,22 +156,38 @@ pub(super) fn is_ready(what: &str, synced: bool, health: &ReflectorHealth) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
     use crate::cluster::Phase;
 
     #[tokio::test(start_paused = true)]
     async fn an_outage_unreadies_neither_a_synced_cache_nor_one_of_an_absent_kind() {
         let now = Clock::system().mono();
         let health = ReflectorHealth::new(now);
-        health.on_trouble(Phase::Pausing, "Connection refused".into());
+        health.on_trouble(Phase::Pausing, "Connection refused".into(), now, Duration::ZERO);
         let told = is_ready("CronJobs", false, &health);
         assert_eq!(told, Err("CronJobs have not synced: Connection refused".to_owned()));
         assert_eq!(is_ready("CronJobs", true, &health), Ok(()));
-        health.on_trouble(Phase::Absent, "the server does not know this kind".into());
+        health.on_trouble(Phase::Absent, "the server does not know this kind".into(), now, Duration::ZERO);
         assert_eq!(is_ready("CronJobs", false, &health), Ok(()));
-        health.on_trouble(Phase::Pausing, "Connection refused".into());
+        health.on_trouble(Phase::Pausing, "Connection refused".into(), now, Duration::ZERO);
         assert_eq!(is_ready("CronJobs", false, &health), Ok(()), "still absent, as far as anyone knows");
         health.on_progress(Phase::Listing, now);
         assert!(is_ready("CronJobs", false, &health).is_err(), "it has appeared and is not listed yet");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_only_fails_moves_and_one_that_does_nothing_at_all_does_not() {
+        let clock = Clock::system();
+        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+        let health = ReflectorHealth::new(clock.mono());
+        for _attempt in 0..10 {
+            health.on_trouble(Phase::Pausing, "no answer".into(), clock.mono(), minutes(5));
+            tokio::time::advance(minutes(20)).await;
+            assert_eq!(moves("Jobs", &health, clock.mono()), Ok(()));
+        }
+        tokio::time::advance(minutes(1)).await;
+        let told = moves("Jobs", &health, clock.mono());
+        assert_eq!(told, Err("the watch of Jobs should have moved 60 s ago".to_owned()));
+        health.on_progress(Phase::Watching, clock.mono());
+        assert_eq!(moves("Jobs", &health, clock.mono()), Ok(()));
     }
 }
