@@ -88,7 +88,10 @@ impl Server {
         let next = if to < self.count(kind) { to.to_string() } else { String::new() };
         let head = format!(r#"{{"metadata":{{"resourceVersion":"{list}","continue":"{next}"}},"items":["#);
         let item = move |number| format!("{}{}", if number == from { "" } else { "," }, kind.object(number, object));
-        answer(200, stream::iter([head]).chain(stream::iter((from..to).map(item))).chain(stream::iter(["]}".to_owned()])))
+        answer(
+            200,
+            stream::iter([head]).chain(stream::iter((from..to).map(item))).chain(stream::iter(["]}".to_owned()])),
+        )
     }
 
     fn watch(&self, kind: Kind, with_list: bool) -> Answer {

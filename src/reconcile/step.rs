@@ -19,11 +19,11 @@ use super::call::{Answer, Call, Next, Outcome, RunResult, StepError};
 use super::due::{Timetable, WAKE_DELAY, zone_of};
 use super::memory::{JobCache, Memory};
 use super::profile::{Profile, Stage, profile};
-use trail::Trail;
 use crate::model::{
     ApiFailure, CronJob, CronJobStatus, EventType, Flavor, Happening, Job, ObjectReference, Uid, WallTime, unix_minutes,
 };
 use crate::schedule::{MissedCount, ParseError, Zone};
+use trail::Trail;
 
 /// What is the same for every step of one controller.
 #[derive(Clone, Copy, Debug)]

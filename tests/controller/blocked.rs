@@ -129,8 +129,7 @@ async fn a_job_made_by_hand_is_in_nobodys_way_is_not_replaced_and_is_told_of_onc
         world.start();
         let uid = world.sandbox.get(cronjobs(), "default", "k").unwrap()["metadata"]["uid"].clone();
         let template = cronjob("k", "", json!({}))["spec"]["jobTemplate"]["spec"].clone();
-        let owner =
-            json!([{"apiVersion": "batch/v1", "kind": "CronJob", "name": "k", "uid": uid, "controller": true}]);
+        let owner = json!([{"apiVersion": "batch/v1", "kind": "CronJob", "name": "k", "uid": uid, "controller": true}]);
         let metadata = json!({
             "namespace": "default", "name": "k-by-hand", "ownerReferences": owner,
             "annotations": {"cronjob.kubernetes.io/instantiate": "manual"},

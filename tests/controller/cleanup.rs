@@ -212,9 +212,7 @@ async fn jobs_whose_owner_is_not_this_cronjob_by_controller_group_and_uid_are_le
     world.create(&cronjob("k", "* * * * *", spec)).await;
     let uid = world.sandbox.get(cronjobs(), "default", "k").unwrap()["metadata"]["uid"].clone();
     let template = cronjob("k", "", json!({}))["spec"]["jobTemplate"]["spec"].clone();
-    let owner = |api_version: &str, uid: &Value, controller: bool| {
-        json!({"apiVersion": api_version, "kind": "CronJob", "name": "k", "uid": uid, "controller": controller})
-    };
+    let owner = |api_version: &str, uid: &Value, controller: bool| json!({"apiVersion": api_version, "kind": "CronJob", "name": "k", "uid": uid, "controller": controller});
     let strangers = [
         ("no-controller", owner("batch/v1", &uid, false)),
         ("another-group", owner("apps/v1", &uid, true)),

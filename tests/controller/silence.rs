@@ -64,7 +64,8 @@ async fn when_everything_was_silent_all_is_caught_up_within_a_minute() {
     }
     world.pass_until("2026-03-01T10:30:30Z").await;
     for name in ["allow", "forbid"] {
-        let newest: Vec<_> = (27..=30).map(|minute| at(&format!("2026-03-01T10:{minute}:00Z")).timestamp() / 60).collect();
+        let newest: Vec<_> =
+            (27..=30).map(|minute| at(&format!("2026-03-01T10:{minute}:00Z")).timestamp() / 60).collect();
         let kept = world.job_names(jobs(), name).await;
         let newest: Vec<_> = newest.iter().map(|minute| format!("{name}-{minute}")).collect();
         assert_eq!(kept[kept.len() - 3..], newest[1..], "{name}");

@@ -47,7 +47,12 @@ pub struct ReflectorHealth {
 impl ReflectorHealth {
     pub(crate) fn new(now: Instant) -> Self {
         let report = ReflectorReport {
-            phase: Phase::Listing, absent: false, last_progress: now, moves_by: now + STANDSTILL, trouble: None };
+            phase: Phase::Listing,
+            absent: false,
+            last_progress: now,
+            moves_by: now + STANDSTILL,
+            trouble: None,
+        };
         Self { report: Arc::new(Mutex::new(report)) }
     }
 
