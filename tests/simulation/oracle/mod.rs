@@ -249,7 +249,7 @@ impl Oracle {
             return;
         }
         let (calm, window, latest) = (self.scene.is_calm(at), self.scene.window(at), self.scene.latest_wall(at));
-        let calm_from = self.scene.calm_from;
+        let (calm_from, slowest) = (self.scene.calm_from, self.scene.slowest_wall(at));
         self.scene.uids.insert(key.clone(), uid.clone());
         let Some(cron) = self.scene.crons.get_mut(&uid) else {
             let counted = version.created;
@@ -278,7 +278,7 @@ impl Oracle {
         cron.versions.last_mut().unwrap().0 = at;
         cron.versions.retain(|(until, _)| *until >= window);
         if before.timetable != version.timetable {
-            cron.calm_edit = calm.then_some(at);
+            cron.calm_edit = calm.then_some((at, slowest));
             // Seen at once when all is calm, and at any time until it is otherwise.
             let seen_late = i64::try_from(calm_from.saturating_sub(at)).unwrap();
             cron.floor = cron.floor.max(latest + if calm { 0 } else { seen_late });
@@ -394,8 +394,8 @@ impl Oracle {
         {
             wrongs.push((3, format!("the run of {text} is not due")));
         }
-        let calm_since_edit = cron.calm_edit.filter(|edit| *edit >= scene.calm_from && scene.is_calm(at));
-        if let (Some(_), true) = (calm_since_edit, due <= cron.floor) {
+        let calm_since_edit = cron.calm_edit.filter(|(edit, _)| *edit >= scene.calm_from && scene.is_calm(at));
+        if calm_since_edit.is_some_and(|(_, floor)| due <= floor) {
             wrongs.push((3, format!("the run of {text} lies before the edit of the schedule")));
         }
     }

@@ -23,8 +23,8 @@ pub(super) struct Cron {
     pub(super) excused: BTreeSet<Wall>,
     /// Nothing due at or before it is owed: somebody edited schedule or zone when a replica's clock showed this.
     pub(super) floor: Wall,
-    /// When schedule or zone were last edited, while all was calm.
-    pub(super) calm_edit: Option<Ms>,
+    /// When schedule or zone were last edited, while all was calm, and what the slowest clock showed: the leader's may be that one.
+    pub(super) calm_edit: Option<(Ms, Wall)>,
     /// Since when each condition is not as it should be.
     pub(super) wrong_since: [Option<Ms>; 8],
     /// The last time at which a step must have been taken.
@@ -137,7 +137,12 @@ impl Scene {
         now + self.recent_offsets(at).max().unwrap_or_default()
     }
 
-    /// The earliest likewise.
+    /// What the slowest clock among the replicas shows, or showed lately.
+    pub(super) fn slowest_wall(&self, at: Ms) -> Wall {
+        self.start + i64::try_from(at).unwrap() + self.recent_offsets(at).min().unwrap_or_default()
+    }
+
+    /// The earliest likewise, with what its steps may take.
     pub(super) fn earliest_wall(&self, at: Ms) -> Wall {
         let now = self.start + i64::try_from(at).unwrap();
         now - 90_000 + self.recent_offsets(at).min().unwrap_or_default()
