@@ -89,6 +89,41 @@ async fn a_run_whose_job_vanishes_while_the_status_cannot_be_written_is_not_repe
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_status_refused_for_its_age_is_not_tried_again_on_the_same_copy() {
+    let mut world = World::new("2026-03-01T09:59:30Z");
+    world.create(&cronjob("k", "* * * * *", json!({}))).await;
+    world.create(&volcano_cronjob("v", "* * * * *", json!({}))).await;
+    world.start();
+    world.pass_until("2026-03-01T10:10:30Z").await;
+    for resource in [cronjobs(), volcano_cronjobs()] {
+        world.sandbox.hold_cache(resource, Hold { until: Release::Told, lists: true });
+    }
+    let label = json!({"metadata": {"labels": {"touched": "yes"}}});
+    world.patch(cronjobs(), "default", "k", &label).await;
+    world.patch(volcano_cronjobs(), "default", "v", &label).await;
+    let asked = |world: &World| {
+        world.sandbox.requests().sum(|key| {
+            matches!(key.verb, Verb::Get | Verb::Patch) && matches!(key.resource, "jobs" | "cronjobs")
+        })
+    };
+    let before = asked(&world);
+    for (resource, owner) in [(jobs(), "k"), (volcano_jobs(), "v")] {
+        for name in world.job_names(resource, owner).await {
+            world.delete(resource, "default", &name).await;
+        }
+    }
+    world.pass(Duration::from_secs(20)).await;
+    // Of each API: a question for each of ten entries at most and a refused write, twice because news came meanwhile; the copy is
+    // read; the questions again, and the write.
+    assert!(asked(&world) - before <= 70, "{}", asked(&world) - before);
+    for (resource, name) in [(cronjobs(), "k"), (volcano_cronjobs(), "v")] {
+        assert!(world.status(resource, "default", name).get("active").is_none());
+    }
+    world.sandbox.heal();
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_edit_under_a_wrong_clock_silences_nobody_once_the_clock_is_right() {
     let mut world = World::new("2026-03-01T10:00:30Z");
     world.create(&cronjob("k", "0 0 1 1 *", json!({}))).await;

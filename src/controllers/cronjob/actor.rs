@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::cluster::Store;
 use crate::engine::{Kind, Next, Retry, StepContext, Wake, stable_hash};
 use crate::model::{ApiFailure, CronJob, Job, ObjectKey, Uid, WallTime};
-use crate::reconcile::{self, Answer, Call, Memory, Outcome, Settings, Step, StepError, Timetable, WAKE_DELAY};
+use crate::reconcile::{self, Answer, Call, Memory, Outcome, Settings, Step, Timetable, WAKE_DELAY};
 use crate::telemetry::{CROWD, CronMetrics, InvalidReason};
 
 /// Longest wait that the server's `Retry-After` may ask of one CronJob: a mistaken header must not cost a day's run.
@@ -44,6 +44,8 @@ pub(super) struct Actor {
     memory: Memory,
     /// The CronJob of which is known how a leader before us left it; see [`CronJobs::catch_up`].
     caught_up: Option<Uid>,
+    /// The version that the cache showed when the server refused a status as based on an old one; see [`CronJobs::see_newer`].
+    outdated: Option<Box<str>>,
     /// Under which reason this CronJob is counted as one that cannot run.
     invalid: Option<InvalidReason>,
     /// Whether this CronJob is counted as one with very many active Jobs.
@@ -92,24 +94,51 @@ impl CronJobs {
         let is_unknown = actor.caught_up.as_ref() != Some(&cached.uid);
         let Some(taken_over) = self.taken_over.get().filter(|_| is_unknown) else { return Ok(()) };
         let pending = self.first_due(cached, edited, *taken_over).filter(|due| due <= taken_over);
-        if pending.is_none() {
-            return Ok(());
+        if pending.is_some() && self.read(cached, &mut actor.memory, pending).await? {
+            actor.caught_up = Some(cached.uid.clone());
         }
+        Ok(())
+    }
+
+    /// After a status was refused as based on an old version, reads `cached` once, unless the cache has become newer meanwhile: to
+    /// decide on the same copy again would cost all its requests again, and be refused again.
+    ///
+    /// # Errors
+    /// The server did not say.
+    async fn see_newer(&self, cached: &Arc<CronJob>, actor: &mut Actor) -> Result<(), ApiFailure> {
+        if actor.outdated.as_ref() == Some(&cached.resource_version) {
+            self.read(cached, &mut actor.memory, None).await?;
+        }
+        actor.outdated = None;
+        Ok(())
+    }
+
+    /// Reads the CronJob that `cached` shows, in the lane of its `pending` run, and remembers what the server shows until the cache is
+    /// as new. Whether it is still there.
+    ///
+    /// # Errors
+    /// The server did not say.
+    async fn read(
+        &self,
+        cached: &Arc<CronJob>,
+        memory: &mut Memory,
+        pending: Option<WallTime>,
+    ) -> Result<bool, ApiFailure> {
         let call = Call::GetCronJob { key: cached.key.clone() };
         let Answer::CronJob(live) = self.calls.perform(&cached.key.namespace, pending, &call).await else {
-            return Ok(());
+            return Ok(false);
         };
         match live {
             Ok(live) if live.uid == cached.uid => {
-                actor.memory.on_read(cached, live);
-                actor.caught_up = Some(cached.uid.clone());
+                memory.on_read(cached, live);
+                return Ok(true);
             }
             // The cache will show its end, or its successor of the same name.
-            Ok(_) => actor.memory.on_gone(cached, self.clock.wall()),
-            Err(failure) if failure.is_not_found() => actor.memory.on_gone(cached, self.clock.wall()),
+            Ok(_) => memory.on_gone(cached, self.clock.wall()),
+            Err(failure) if failure.is_not_found() => memory.on_gone(cached, self.clock.wall()),
             Err(failure) => return Err(failure),
         }
-        Ok(())
+        Ok(false)
     }
 
     /// When `cronjob` is due, or has been due since, going by its own status.
@@ -202,12 +231,17 @@ impl Kind for CronJobs {
         }
         if let Err(failure) = self.catch_up(&cronjob, actor, &edited).await {
             tracing::warn!(cronjob = %key, error = %failure, "cannot see what the leader before did; trying again");
-            let retry = failure.retry_after.map_or(Retry::Backoff, |wait| Retry::After(wait.min(LONGEST_WAIT)));
-            return Next::failed(retry, None);
+            return Next::failed(back_off(failure.retry_after), None);
+        }
+        if let Err(failure) = self.see_newer(&cronjob, actor).await {
+            tracing::debug!(cronjob = %key, error = %failure, "cannot see what changed; trying again");
+            return Next::failed(back_off(failure.retry_after), None);
         }
         let (outcome, invalid) = self.drive(&cronjob, &mut actor.memory, context.now).await;
         actor.recount(self.voice.metrics(), invalid, cronjob.status.active.len() > CROWD);
         self.voice.report(&cronjob, &outcome);
+        let conflict = outcome.error.as_ref().is_some_and(|error| error.retry == reconcile::Retry::Conflict);
+        actor.outdated = conflict.then(|| cronjob.resource_version.clone());
         next_of(&outcome)
     }
 }
@@ -221,10 +255,10 @@ fn next_of(outcome: &Outcome) -> Next {
         reconcile::Retry::NextEdit => Next::done(due),
         reconcile::Retry::NextDue => Next::failed(Retry::AtNextDue, due),
         reconcile::Retry::Conflict => Next::failed(Retry::Conflict, due),
-        reconcile::Retry::BackOff => Next::failed(back_off(error), due),
+        reconcile::Retry::BackOff => Next::failed(back_off(error.retry_after), due),
     }
 }
 
-fn back_off(error: &StepError) -> Retry {
-    error.retry_after.map_or(Retry::Backoff, |wait| Retry::After(wait.min(LONGEST_WAIT)))
+fn back_off(retry_after: Option<Duration>) -> Retry {
+    retry_after.map_or(Retry::Backoff, |wait| Retry::After(wait.min(LONGEST_WAIT)))
 }
