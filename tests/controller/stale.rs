@@ -102,9 +102,10 @@ async fn a_status_refused_for_its_age_is_not_tried_again_on_the_same_copy() {
     world.patch(cronjobs(), "default", "k", &label).await;
     world.patch(volcano_cronjobs(), "default", "v", &label).await;
     let asked = |world: &World| {
-        world.sandbox.requests().sum(|key| {
-            matches!(key.verb, Verb::Get | Verb::Patch) && matches!(key.resource, "jobs" | "cronjobs")
-        })
+        world
+            .sandbox
+            .requests()
+            .sum(|key| matches!(key.verb, Verb::Get | Verb::Patch) && matches!(key.resource, "jobs" | "cronjobs"))
     };
     let before = asked(&world);
     for (resource, owner) in [(jobs(), "k"), (volcano_jobs(), "v")] {
