@@ -27,6 +27,46 @@ fn next_says_when_a_schedule_starts_in_its_zone_and_in_utc() {
     assert!(!shown.contains("2026-03-08 02:30") && !shown.contains("2026-03-08T02:30"), "it does not exist: {shown}");
 }
 
+/// A root directory with the program and the libraries that the linker wants for it, and nothing else: no zone data, like an image
+/// from scratch. `None` after the test has named itself as skipped.
+#[cfg(target_os = "linux")]
+fn bare_root(test: &str) -> Option<tempfile::TempDir> {
+    let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
+    if !is_root {
+        eprintln!("SKIPPED {test}: only root may change the root directory");
+        return None;
+    }
+    let (folder, program) = (tempfile::tempdir().unwrap(), env!("CARGO_BIN_EXE_cronjob-controller"));
+    std::fs::copy(program, folder.path().join("cronjob-controller")).unwrap();
+    let linked = text(&Command::new("ldd").arg(program).output().unwrap().stdout);
+    for library in linked.split_whitespace().filter(|word| word.starts_with('/')) {
+        let place = folder.path().join(library.trim_start_matches('/'));
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        std::fs::copy(library, place).unwrap();
+    }
+    Some(folder)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn zones_are_known_where_there_is_no_zone_data_and_an_unknown_one_ends_nothing_but_itself() {
+    let Some(folder) = bare_root("zones_are_known_where_there_is_no_zone_data") else { return };
+    let next = |zone: &str| {
+        let mut command = Command::new("chroot");
+        command.arg(folder.path()).args(["/cronjob-controller", "next", "--schedule", "30 2 * * *", "--time-zone", zone]);
+        command.args(["--from", "2026-01-10T00:00:00Z"]).env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+        command.output().unwrap()
+    };
+    for (zone, first) in [("America/New_York", "07:30:00"), ("Asia/Singapore", "18:30:00"), ("Europe/Berlin", "01:30:00")] {
+        let output = next(zone);
+        assert_eq!(output.status.code(), Some(0), "{zone}: {}", text(&output.stderr));
+        assert!(text(&output.stdout).contains(first), "{zone}: {}", text(&output.stdout));
+    }
+    let output = next("Mars/Olympus");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("unknown time zone Mars/Olympus"), "{}", text(&output.stderr));
+}
+
 #[test]
 fn invalid_input_ends_with_code_2_and_the_message_of_the_controllers() {
     for (arguments, message) in [

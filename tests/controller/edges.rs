@@ -5,11 +5,11 @@ use std::time::Duration;
 use cronjob_controller::api::decode_cronjob;
 use cronjob_controller::model::Flavor;
 use cronjob_controller::sandbox::call::{Subresource, Verb};
-use cronjob_controller::sandbox::faults::Fault;
+use cronjob_controller::sandbox::faults::{Fault, Hold, Release};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::world::{World, at, cronjob, cronjobs, jobs, volcano_cronjob, volcano_cronjobs};
+use crate::world::{World, at, cronjob, cronjobs, jobs, volcano_cronjob, volcano_cronjobs, volcano_jobs};
 
 /// Stores a CronJob as a server without today's rules did.
 fn store(world: &World, mut object: Value) {
@@ -124,6 +124,11 @@ async fn one_refused_status_is_written_seconds_later_and_costs_no_run() {
         for group in ["batch", "batch.volcano.sh"] {
             world.sandbox.faults().install(refuse.clone().resource(group, "cronjobs"));
         }
+        // No event comes to its help: nobody hears of the new Jobs.
+        world.pass_until("2026-03-01T10:00:50Z").await;
+        for resource in [jobs(), volcano_jobs()] {
+            world.sandbox.hold_cache(resource, Hold { until: Release::Told, lists: true });
+        }
         world.pass_until("2026-03-01T10:01:05Z").await;
         assert_eq!(world.sandbox.faults().hits(), 2, "{code}");
         for (resource, name) in [(cronjobs(), "k"), (volcano_cronjobs(), "v")] {
@@ -131,6 +136,7 @@ async fn one_refused_status_is_written_seconds_later_and_costs_no_run() {
             assert_eq!(status["lastScheduleTime"], "2026-03-01T10:01:00Z", "{code}");
             assert_eq!(status["active"].as_array().unwrap().len(), 1, "{code}");
         }
+        world.sandbox.heal();
         world.pass_until("2026-03-01T10:02:01Z").await;
         for name in ["k", "v"] {
             let created = world.said(name).into_iter().filter(|said| said.reason == "SuccessfulCreate");

@@ -56,10 +56,11 @@ async fn when_everything_was_silent_all_is_caught_up_within_a_minute() {
     world.pass_until("2026-03-01T10:15:30Z").await;
     assert!(world.probe("livez").await, "a restart would not help");
     assert!(started_after(&world, "allow", "2026-03-01T10:00:30Z").is_empty());
+    world.create(&cronjob("unheard-of", "* * * * *", json!({}))).await;
     world.silence(Silent::Nothing);
     world.pass(Duration::from_secs(60)).await;
-    for name in ["allow", "forbid"] {
-        // The newest one that was missed, and from then on each.
+    for name in ["allow", "forbid", "unheard-of"] {
+        // The newest one that was missed, and from then on each; and what was never seen before.
         assert!(!started_after(&world, name, "2026-03-01T10:15:30Z").is_empty(), "{name}");
     }
     world.pass_until("2026-03-01T10:30:30Z").await;
