@@ -53,11 +53,20 @@ fn zones_are_known_where_there_is_no_zone_data_and_an_unknown_one_ends_nothing_b
     let Some(folder) = bare_root("zones_are_known_where_there_is_no_zone_data") else { return };
     let next = |zone: &str| {
         let mut command = Command::new("chroot");
-        command.arg(folder.path()).args(["/cronjob-controller", "next", "--schedule", "30 2 * * *", "--time-zone", zone]);
+        command.arg(folder.path()).args([
+            "/cronjob-controller",
+            "next",
+            "--schedule",
+            "30 2 * * *",
+            "--time-zone",
+            zone,
+        ]);
         command.args(["--from", "2026-01-10T00:00:00Z"]).env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
         command.output().unwrap()
     };
-    for (zone, first) in [("America/New_York", "07:30:00"), ("Asia/Singapore", "18:30:00"), ("Europe/Berlin", "01:30:00")] {
+    for (zone, first) in
+        [("America/New_York", "07:30:00"), ("Asia/Singapore", "18:30:00"), ("Europe/Berlin", "01:30:00")]
+    {
         let output = next(zone);
         assert_eq!(output.status.code(), Some(0), "{zone}: {}", text(&output.stderr));
         assert!(text(&output.stdout).contains(first), "{zone}: {}", text(&output.stdout));
