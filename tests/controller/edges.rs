@@ -63,8 +63,8 @@ async fn what_is_no_schedule_is_told_of_on_its_object_and_hurts_no_other() {
     world.create(&cronjob("good", "* * * * *", json!({}))).await;
     world.start();
     world.pass_until("2026-03-01T10:03:30Z").await;
-    for number in 0..texts.len() {
-        assert_eq!(world.times_said(&format!("bad-{number}"), "UnparseableSchedule"), 1, "{:?}", texts[number]);
+    for (number, text) in texts.iter().enumerate() {
+        assert_eq!(world.times_said(&format!("bad-{number}"), "UnparseableSchedule"), 1, "{text:?}");
     }
     assert_eq!(world.times_said("bad-missing", "UnparseableSchedule"), 1);
     assert_eq!(world.times_said("bad-number", "UnreadableObject"), 1);
