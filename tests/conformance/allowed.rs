@@ -20,7 +20,6 @@ const fn allowed(script: &'static str, step: &'static str, at: &'static str, why
 const DECODER: &str =
     "the words of Go's JSON decoder and the names of its types; ours has its own, under the same code and reason";
 const MEDIA: &str = "neither YAML nor protobuf is taken or given, and the lists say so";
-const GO_VALUE: &str = "the value in the message is printed as Go prints the internal type";
 const DIFF: &str = "the message goes on with a text comparison of the internal types";
 const DESCRIPTION: &str = "columns of Tables carry no descriptions: kubectl prints none";
 const NO_KUBELET: &str = "a Pod goes at once, without the write that announces it";
@@ -51,9 +50,6 @@ const ALLOWED: &[Allowed] = &[
     allowed("cronjobs", "a body of a type that is not served", "/message", MEDIA),
     allowed("lists", "a table of an old version", "/message", MEDIA),
     allowed("lists", "a form that is none", "/message", MEDIA),
-    allowed("jobs", "limits per index without indexes", "*/message", GO_VALUE),
-    allowed("jobs", "another template", "*/message", GO_VALUE),
-    allowed("jobs", "the template of a suspended Job does not change where it may not", "*/message", GO_VALUE),
     allowed("pods", "what of a Pod does not change", "*/message", DIFF),
     allowed("*", "*", "*/columnDefinitions/*/description", DESCRIPTION),
     allowed("pods", "a Pod is deleted *", "/metadata/deletion*", NO_KUBELET),

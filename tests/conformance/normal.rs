@@ -76,7 +76,7 @@ impl Normal {
 
     /// A text with the uids, times, revisions and generated names in it named.
     pub(crate) fn text(&mut self, text: &str) -> String {
-        let text = without_object(text);
+        let text = without_templates(&without_object(text));
         let text = text.as_str();
         let mut out = String::new();
         let mut rest = text;
@@ -125,6 +125,25 @@ fn without_object(text: &str) -> String {
         }
         _ => text.to_owned(),
     }
+}
+
+/// Messages that show a Pod template or a Pod spec, without it: the real server prints its internal types.
+fn without_templates(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("Invalid value: ") {
+        out += before;
+        out += "Invalid value: ";
+        rest = after;
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+        if let Some(Ok(Value::Object(fields))) = values.next()
+            && ["Spec", "spec", "Containers", "containers"].iter().any(|name| fields.contains_key(*name))
+        {
+            out += "<template>";
+            rest = &rest[values.byte_offset()..];
+        }
+    }
+    out + rest
 }
 
 fn number(seen: &mut Vec<String>, value: &str) -> usize {

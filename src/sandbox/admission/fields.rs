@@ -52,8 +52,8 @@ pub fn decode(
     duplicates: &[String],
     object: &mut Value,
 ) -> Result<Vec<String>, Undecodable> {
-    let unknown = unknown_fields(resource, object).map_err(|error| Undecodable(error.to_string()))?;
     check_micro_times(resource, object)?;
+    let unknown = unknown_fields(resource, object).map_err(|error| Undecodable(error.to_string()))?;
     let twice = duplicates.iter().map(|field| format!("duplicate field {field:?}"));
     let messages = twice.chain(unknown.iter().map(|field| format!("unknown field {field:?}"))).collect::<Vec<_>>();
     match validation {
@@ -134,9 +134,8 @@ fn prune(value: &mut Value, known: &Value, path: &str, unknown: &mut Vec<String>
             fields.retain(|name, value| match known.get(name) {
                 Some(known) => {
                     // Plain values end the walk, so their paths are not spelt out.
-                    if known.is_object() || known.is_array() {
-                        prune(value, known, &join(path, name), unknown);
-                    }
+                    let path = if known.is_object() || known.is_array() { join(path, name) } else { String::new() };
+                    prune(value, known, &path, unknown);
                     !is_left_out(name, value)
                 }
                 None if value.is_null() => false,
@@ -146,6 +145,8 @@ fn prune(value: &mut Value, known: &Value, path: &str, unknown: &mut Vec<String>
                 }
             });
         }
+        // A time in the one form that times are stored in; other texts come back as they went.
+        (Value::String(text), Value::String(known)) => text.clone_from(known),
         (Value::Array(items), Value::Array(known)) => {
             for (index, (item, known)) in items.iter_mut().zip(known).enumerate() {
                 prune(item, known, &format!("{path}[{index}]"), unknown);

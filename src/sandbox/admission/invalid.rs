@@ -101,6 +101,16 @@ impl Causes {
         self.push("FieldValueTooLong", field, format!("Too long: may not be more than {max} bytes"));
     }
 
+    /// A list of more than `max` items.
+    pub(super) fn too_many(&mut self, field: impl Into<String>, count: usize, max: usize) {
+        self.push("FieldValueTooMany", field, format!("Too many: {count}: must have at most {max} items"));
+    }
+
+    /// Whether nothing has been found.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// A number below zero; missing numbers pass.
     pub(super) fn non_negative(&mut self, field: impl Into<String>, value: &Value) {
         if value.as_i64().is_some_and(|number| number < 0) {

@@ -8,8 +8,30 @@ use super::{Operation, at, child, metadata, pod, set_default, text};
 pub(super) const UID_LABELS: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
 pub(super) const NAME_LABELS: [&str; 2] = ["batch.kubernetes.io/job-name", "job-name"];
 
+/// What stands before every check: defaults, and on create the generated selector.
+pub(super) fn prepare(operation: Operation, object: &mut Value) {
+    match operation {
+        Operation::Create => {
+            default(object);
+            // The real server lets the Job's labels be those of the template, not a copy: what is generated is added to both,
+            // and looked at in both. Labels that are all generated come to the Job only when it is read.
+            let shared = at(object, &["spec", "template", "metadata", "labels"]).is_object();
+            let own = at(object, &["metadata", "labels"]).is_object();
+            generate_selector(object);
+            if shared && !own {
+                default_labels(object);
+            }
+        }
+        Operation::Update => {
+            default(object);
+            default_labels(object);
+        }
+        Operation::UpdateStatus => default_labels(object),
+    }
+}
+
 /// Defaults of the spec and of its Pod template.
-pub(super) fn default(object: &mut Value) {
+fn default(object: &mut Value) {
     let Some(spec) = child(object, "spec") else { return };
     // A Job with only `parallelism` is a work queue: its completions stay open.
     if at(spec, &["completions"]).is_null() && at(spec, &["parallelism"]).is_null() {
@@ -31,6 +53,10 @@ pub(super) fn default(object: &mut Value) {
 
 /// Conditions in a Pod failure policy are about status `True` unless they say otherwise.
 pub(super) fn default_policies(spec: &mut Value) {
+    if let Some(policy) = spec.get_mut("podFailurePolicy").and_then(Value::as_object_mut) {
+        // A list that is always printed.
+        policy.entry("rules").or_insert(Value::Null);
+    }
     let rules = spec.pointer_mut("/podFailurePolicy/rules").and_then(Value::as_array_mut);
     for rule in rules.into_iter().flatten() {
         let patterns = rule.get_mut("onPodConditions").and_then(Value::as_array_mut);
@@ -39,7 +65,7 @@ pub(super) fn default_policies(spec: &mut Value) {
 }
 
 /// Adds the labels that tie Pods to this Job, and the selector, unless the user manages them.
-pub(super) fn generate_selector(object: &mut Value) {
+fn generate_selector(object: &mut Value) {
     if at(object, &["spec", "manualSelector"]) == &Value::Bool(true) {
         return;
     }
@@ -56,7 +82,7 @@ pub(super) fn generate_selector(object: &mut Value) {
     }
 }
 
-/// A Job without labels carries those of its Pod template, the generated ones included. Runs after [`generate_selector`].
+/// A Job without labels carries those of its Pod template, the generated ones included.
 pub(super) fn default_labels(object: &mut Value) {
     let template = at(object, &["spec", "template", "metadata", "labels"]).clone();
     let Some(metadata) = child(object, "metadata") else { return };
@@ -69,6 +95,10 @@ pub(super) fn default_labels(object: &mut Value) {
 pub(super) fn warn(object: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {
     if old.is_none() {
         metadata::warn_pod_name(Operation::Create, text(object, &["metadata", "name"]), warnings);
+    }
+    // A change of anything but the spec is none that anybody needs to be warned about.
+    if old.is_some_and(|old| at(old, &["spec"]) == at(object, &["spec"])) {
+        return;
     }
     let number = |field| at(object, &["spec", field]).as_i64().unwrap_or_default();
     let indexed = text(object, &["spec", "completionMode"]) == "Indexed";

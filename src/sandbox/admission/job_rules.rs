@@ -1,13 +1,10 @@
-//! batch/v1 Job: what a valid spec is, and what of it never changes.
+//! batch/v1 Job: what a valid spec is. [`job_change`] says what of it never changes, [`job_policies`] what its policies may say.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::job::{NAME_LABELS, UID_LABELS};
-use super::{Causes, at, metadata, pod, text};
+use super::{Causes, at, job_change, job_policies, label_selector, metadata, pod, text};
 
-/// Fields that never change after creation. The template has rules of its own, completions depend on the mode.
-const IMMUTABLE: [&str; 5] =
-    ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"];
 const COUNTS: [&str; 7] = [
     "parallelism",
     "completions",
@@ -18,21 +15,27 @@ const COUNTS: [&str; 7] = [
     "maxFailedIndexes",
 ];
 const MAX_PARALLELISM: i64 = 100_000;
+const MAX_FAILED_INDEXES: i64 = 100_000;
+/// From here on a Job with limits per index has narrower bounds: its status must not outgrow the store.
+const MANY_COMPLETIONS: i64 = 100_000;
+const MAX_OF_MANY: i64 = 10_000;
+/// Bytes of `managedBy`.
+const MAX_MANAGER: usize = 63;
+const PATH_FORM: &str = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+";
+const PATH_SIGNS: &[u8] = b"/-._~%!$&'()*+,;=:";
 
 /// The rules for a Job, with those for changes if there is an old one.
 pub(super) fn validate(object: &Value, old: Option<&Value>, causes: &mut Causes) {
     let spec = at(object, &["spec"]);
-    if at(spec, &["manualSelector"]) != &Value::Bool(true) {
+    if at(spec, &["manualSelector"]) != &Value::Bool(true) && !at(spec, &["selector"]).is_null() {
         validate_generated(object, old, causes);
     }
     validate_whole(spec, causes);
-    match old {
-        None => validate_pod_names(object, causes),
-        Some(old) => {
-            // The real server asks for the whole spec once more when it looks at the change.
-            validate_whole(spec, causes);
-            validate_change(spec, old, causes);
-        }
+    validate_pod_names(object, causes);
+    if let Some(old) = old {
+        // The real server asks for the whole spec once more when it looks at the change.
+        validate_whole(spec, causes);
+        job_change::validate(spec, old, causes);
     }
 }
 
@@ -58,29 +61,24 @@ pub(super) fn validate_template(template: &Value, field: &str, causes: &mut Caus
 
 /// The generated labels name this Job; on update those with a prefix are asked for only if the old Job had both.
 fn validate_generated(object: &Value, old: Option<&Value>, causes: &mut Causes) {
-    let label = |object, name| at(object, &["spec", "template", "metadata", "labels", name]).clone();
-    let prefixed =
-        old.is_none_or(|old| [UID_LABELS[0], NAME_LABELS[0]].iter().all(|name: &&str| !label(old, *name).is_null()));
-    for (names, field) in [(UID_LABELS, "uid"), (NAME_LABELS, "name")] {
-        let expected = text(object, &["metadata", field]);
-        for name in names.iter().filter(|name| prefixed || !name.contains('/')) {
-            let found = label(object, name);
-            if found.as_str() != Some(expected) {
-                let field = format!("spec.template.metadata.labels[{name}]");
-                match found {
-                    Value::Null => causes.required(field, &format!("must be '{expected}'")),
-                    _ => {
-                        let labels = at(object, &["spec", "template", "metadata", "labels"]);
-                        causes.invalid(field, labels, &format!("must be '{expected}'"));
-                    }
-                }
+    let labels = at(object, &["spec", "template", "metadata", "labels"]);
+    let had = |old, name| !at(old, &["spec", "template", "metadata", "labels", name]).is_null();
+    let prefixed = old.is_none_or(|old| had(old, UID_LABELS[0]) && had(old, NAME_LABELS[0]));
+    let mut expected = Map::new();
+    for legacy in [true, false].into_iter().filter(|legacy| *legacy || prefixed) {
+        for (names, field) in [(UID_LABELS, "uid"), (NAME_LABELS, "name")] {
+            let (name, value) = (names[usize::from(legacy)], text(object, &["metadata", field]));
+            let (field, why) = (format!("spec.template.metadata.labels[{name}]"), format!("must be '{value}'"));
+            match labels.get(name) {
+                None => causes.required(field, &why),
+                Some(found) if found != value => causes.invalid(field, labels, &why),
+                Some(_) => {}
             }
+            expected.insert(name.to_owned(), value.into());
         }
     }
     let selector = at(object, &["spec", "selector"]);
-    let wanted = if prefixed { UID_LABELS[0] } else { UID_LABELS[1] };
-    let generated = serde_json::json!({ "matchLabels": { wanted: at(object, &["metadata", "uid"]) } });
-    if selector != &generated {
+    if label_selector::matches(selector, &expected.into()) == Some(false) {
         causes.invalid("spec.selector", selector, "`selector` not auto-generated");
     }
 }
@@ -89,18 +87,14 @@ fn validate_spec(spec: &Value, field: &str, causes: &mut Causes) {
     for count in COUNTS {
         causes.non_negative(format!("{field}.{count}"), at(spec, &[count]));
     }
+    if !at(spec, &["maxFailedIndexes"]).is_null() && at(spec, &["backoffLimitPerIndex"]).is_null() {
+        causes.required(format!("{field}.backoffLimitPerIndex"), "when maxFailedIndexes is specified");
+    }
+    validate_manager(at(spec, &["managedBy"]), &format!("{field}.managedBy"), causes);
     validate_mode(spec, field, causes);
-    let manager = at(spec, &["managedBy"]);
-    if manager.as_str().is_some_and(|manager| !manager.contains('/')) {
-        let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-        causes.invalid(format!("{field}.managedBy"), manager, why);
-    }
-    let policies: &[&str] =
-        if at(spec, &["podFailurePolicy"]).is_null() { &["Failed", "TerminatingOrFailed"] } else { &["Failed"] };
-    let policy = at(spec, &["podReplacementPolicy"]);
-    if !policy.is_null() && !policies.contains(&policy.as_str().unwrap_or_default()) {
-        causes.unsupported(format!("{field}.podReplacementPolicy"), policy, policies);
-    }
+    job_policies::validate_failure(spec, field, causes);
+    job_policies::validate_success(spec, field, causes);
+    job_policies::validate_replacement(spec, field, causes);
     let template = format!("{field}.template");
     pod::validate_template(at(spec, &["template"]), &template, causes);
     let restart = at(spec, &["template", "spec", "restartPolicy"]);
@@ -115,29 +109,79 @@ fn validate_spec(spec: &Value, field: &str, causes: &mut Causes) {
     }
 }
 
-/// Indexed Jobs have completions and a bound on parallelism; what needs indexes is refused without them.
+/// Another controller is named by a domain and a path.
+fn validate_manager(manager: &Value, field: &str, causes: &mut Causes) {
+    let Some(name) = manager.as_str() else { return };
+    match name.split_once('/') {
+        _ if name.is_empty() => causes.required(field, ""),
+        Some((host, path)) if !host.is_empty() && !path.is_empty() => {
+            metadata::dns_subdomain(host).iter().for_each(|why| causes.invalid(field, &host.into(), why));
+            if !path.bytes().all(|b| b.is_ascii_alphanumeric() || PATH_SIGNS.contains(&b)) {
+                let why = format!("Invalid path (regex used for validation is '{PATH_FORM}')");
+                causes.invalid(field, &path.into(), &why);
+            }
+        }
+        _ => causes.invalid(field, manager, "must be a domain-prefixed path (such as \"acme.io/foo\")"),
+    }
+    if name.len() > MAX_MANAGER {
+        causes.too_long(field, MAX_MANAGER);
+    }
+}
+
+/// Indexed Jobs have completions and bounds; what needs indexes is refused without them.
 fn validate_mode(spec: &Value, field: &str, causes: &mut Causes) {
     let mode = at(spec, &["completionMode"]);
     match mode.as_str() {
-        Some("Indexed") => {
-            if at(spec, &["completions"]).is_null() {
-                causes.required(format!("{field}.completions"), "when completion mode is Indexed");
+        Some("Indexed") => validate_indexed(spec, field, causes),
+        None | Some("NonIndexed") => {
+            for needs in ["backoffLimitPerIndex", "maxFailedIndexes"] {
+                let value = at(spec, &[needs]);
+                if !value.is_null() {
+                    causes.invalid(format!("{field}.{needs}"), value, "requires indexed completion mode");
+                }
             }
-            let parallelism = at(spec, &["parallelism"]);
-            if parallelism.as_i64().is_some_and(|number| number > MAX_PARALLELISM) {
-                let why = format!("must be less than or equal to {MAX_PARALLELISM} when completion mode is Indexed");
-                causes.invalid(format!("{field}.parallelism"), parallelism, &why);
-            }
-            return;
         }
-        None | Some("NonIndexed") => {}
         Some(_) => causes.unsupported(format!("{field}.completionMode"), mode, &["NonIndexed", "Indexed"]),
     }
-    for needs in ["backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"] {
-        let value = at(spec, &[needs]);
-        if !value.is_null() {
-            causes.invalid(format!("{field}.{needs}"), value, "requires indexed completion mode");
-        }
+}
+
+fn validate_indexed(spec: &Value, field: &str, causes: &mut Causes) {
+    let completions = at(spec, &["completions"]).as_i64();
+    if completions.is_none() {
+        causes.required(format!("{field}.completions"), "when completion mode is Indexed");
+    }
+    let bounded = |bound: i64| format!("must be less than or equal to {bound}");
+    at_most(
+        spec,
+        field,
+        "parallelism",
+        MAX_PARALLELISM,
+        &format!("{} when completion mode is Indexed", bounded(MAX_PARALLELISM)),
+        causes,
+    );
+    if let Some(completions) = completions {
+        at_most(spec, field, "maxFailedIndexes", completions, "must be less than or equal to completions", causes);
+    }
+    at_most(spec, field, "maxFailedIndexes", MAX_FAILED_INDEXES, &bounded(MAX_FAILED_INDEXES), causes);
+    if completions.is_none_or(|count| count <= MANY_COMPLETIONS) || at(spec, &["backoffLimitPerIndex"]).is_null() {
+        return;
+    }
+    let many = format!(
+        "{} when completions are above {MANY_COMPLETIONS} and used with backoff limit per index",
+        bounded(MAX_OF_MANY)
+    );
+    if at(spec, &["maxFailedIndexes"]).is_null() {
+        let why = format!("must be specified when completions is above {MANY_COMPLETIONS}");
+        causes.required(format!("{field}.maxFailedIndexes"), &why);
+    }
+    at_most(spec, field, "parallelism", MAX_OF_MANY, &many, causes);
+    at_most(spec, field, "maxFailedIndexes", MAX_OF_MANY, &many, causes);
+}
+
+fn at_most(spec: &Value, field: &str, name: &str, bound: i64, why: &str, causes: &mut Causes) {
+    let value = at(spec, &[name]);
+    if value.as_i64().is_some_and(|number| number > bound) {
+        causes.invalid(format!("{field}.{name}"), value, why);
     }
 }
 
@@ -146,13 +190,9 @@ fn validate_selector(spec: &Value, causes: &mut Causes) {
     if selector.is_null() {
         causes.required("spec.selector", "");
     }
+    label_selector::validate(selector, "spec.selector", causes);
     let labels = at(spec, &["template", "metadata", "labels"]);
-    // No selector at all selects nothing, an empty one everything.
-    let matches = !selector.is_null()
-        && at(selector, &["matchLabels"])
-            .as_object()
-            .is_none_or(|wanted| wanted.iter().all(|(name, value)| labels.get(name) == Some(value)));
-    if !matches {
+    if label_selector::matches(selector, labels) == Some(false) {
         causes.invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`");
     }
 }
@@ -169,79 +209,4 @@ fn validate_pod_names(object: &Value, causes: &mut Causes) {
         let why = format!("will not able to create pod with invalid DNS label: {last}");
         causes.invalid("metadata.name", name, &why);
     }
-}
-
-fn validate_change(spec: &Value, old: &Value, causes: &mut Causes) {
-    let old_spec = at(old, &["spec"]);
-    let mut immutable = |field: &str, new: &Value| causes.invalid(format!("spec.{field}"), new, "field is immutable");
-    let completions = at(spec, &["completions"]);
-    let elastic = text(spec, &["completionMode"]) == "Indexed";
-    if completions != at(old_spec, &["completions"]) && !elastic {
-        immutable("completions", completions);
-    }
-    if at(spec, &["selector"]) != at(old_spec, &["selector"]) {
-        immutable("selector", at(spec, &["selector"]));
-    }
-    let template = at(spec, &["template"]);
-    if may_change_template(old) {
-        if template != &with_mutable_parts(old_spec, template) {
-            immutable("template.spec", at(template, &["spec"]));
-        }
-    } else if template != at(old_spec, &["template"]) {
-        immutable("template", template);
-    }
-    for field in IMMUTABLE.iter().filter(|field| at(spec, &[field]) != at(old_spec, &[field])) {
-        immutable(field, at(spec, &[field]));
-    }
-    if completions != at(old_spec, &["completions"]) && elastic && completions != at(spec, &["parallelism"]) {
-        let why = "can only be modified in tandem with spec.parallelism";
-        causes.invalid("spec.completions", completions, why);
-    }
-}
-
-/// A Job that is suspended and runs nothing may be re-aimed before it starts.
-fn may_change_template(old: &Value) -> bool {
-    let conditions = at(old, &["status", "conditions"]).as_array().map(Vec::as_slice).unwrap_or_default();
-    let suspended = conditions.iter().any(|c| text(c, &["type"]) == "Suspended" && text(c, &["status"]) == "True");
-    at(old, &["spec", "suspend"]) == &Value::Bool(true)
-        && (at(old, &["status", "startTime"]).is_null() || suspended)
-        && at(old, &["status", "active"]).as_i64().unwrap_or_default() == 0
-}
-
-/// The old template with the new one's labels, annotations, scheduling directives and resources.
-fn with_mutable_parts(old_spec: &Value, new: &Value) -> Value {
-    let mut template = at(old_spec, &["template"]).clone();
-    let fixed = [
-        "/metadata/labels",
-        "/metadata/annotations",
-        "/spec/nodeSelector",
-        "/spec/tolerations",
-        "/spec/schedulingGates",
-        "/spec/affinity/nodeAffinity",
-    ];
-    fixed.iter().for_each(|pointer| copy(&mut template, new, pointer));
-    for list in ["containers", "initContainers"] {
-        let count = at(&template, &["spec", list]).as_array().map_or(0, Vec::len);
-        for index in 0..count {
-            copy(&mut template, new, &format!("/spec/{list}/{index}/resources"));
-        }
-    }
-    template
-}
-
-/// Makes the value at `pointer` in `to` what it is in `from`, absent if it is absent there.
-fn copy(to: &mut Value, from: &Value, pointer: &str) {
-    let Some((parent, name)) = pointer.rsplit_once('/') else { return };
-    let value = from.pointer(pointer);
-    if value.is_some() && to.pointer(parent).is_none() {
-        let Some((grandparent, parent)) = parent.rsplit_once('/') else { return };
-        if let Some(fields) = to.pointer_mut(grandparent).and_then(Value::as_object_mut) {
-            fields.insert(parent.to_owned(), Value::Object(serde_json::Map::new()));
-        }
-    }
-    let Some(fields) = to.pointer_mut(parent).and_then(Value::as_object_mut) else { return };
-    match value {
-        Some(value) => fields.insert(name.to_owned(), value.clone()),
-        None => fields.remove(name),
-    };
 }

@@ -10,10 +10,14 @@ mod cronjob;
 mod duplicates;
 mod event;
 mod fields;
+mod index_set;
 mod invalid;
 mod job;
+mod job_change;
+mod job_policies;
 mod job_rules;
 mod job_status;
+mod label_selector;
 mod metadata;
 mod pod;
 mod rest;
@@ -22,6 +26,8 @@ mod time_zone;
 mod volcano;
 mod volcano_schema;
 
+#[cfg(test)]
+mod job_tests;
 #[cfg(test)]
 mod tests;
 
@@ -60,6 +66,9 @@ pub fn admit(
 ) -> Result<Vec<String>, Invalid> {
     let mut causes = Causes::default();
     let mut warnings = Vec::new();
+    if (resource.group, resource.plural) == ("batch", "jobs") {
+        job::prepare(operation, object);
+    }
     metadata::validate(resource, object, old, &mut causes);
     match (resource.group, resource.plural, operation) {
         ("batch", "cronjobs", Operation::Create | Operation::Update) => {
@@ -68,16 +77,11 @@ pub fn admit(
             cronjob::warn(object, old, &mut warnings);
         }
         ("batch", "jobs", Operation::Create | Operation::Update) => {
-            job::default(object);
-            if operation == Operation::Create {
-                job::generate_selector(object);
-            }
-            job::default_labels(object);
             job_rules::validate(object, old, &mut causes);
+            job::default_labels(object);
             job::warn(object, old, &mut warnings);
         }
         ("batch", "jobs", Operation::UpdateStatus) => {
-            job::default_labels(object);
             pod::default_conditions(object);
             job_status::default(object);
             job_status::validate(object, old, &mut causes);
