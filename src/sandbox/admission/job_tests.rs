@@ -30,6 +30,7 @@ fn messages(result: Result<Vec<String>, Invalid>) -> Vec<String> {
 fn of_spec(spec: Value) -> Vec<String> {
     let mut object = job(json!({}), json!({}));
     object["spec"]["selector"] = Value::Null;
+    object["spec"]["podReplacementPolicy"] = Value::Null;
     json_patch::merge(&mut object["spec"], &spec);
     messages(admit(jobs(), Operation::Create, &mut object, None))
 }
