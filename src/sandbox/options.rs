@@ -36,6 +36,8 @@ pub struct Options {
     pub field_validation: String,
     /// `propagationPolicy`; empty if not sent.
     pub propagation_policy: String,
+    /// `gracePeriodSeconds`; `None` if not sent.
+    pub grace_period_s: Option<i64>,
     /// `includeObject` of Tables.
     pub include_object: String,
     /// `container` of logs.
@@ -70,6 +72,7 @@ impl Options {
                 "dryRun" => options.dry_run.push(value),
                 "fieldValidation" => options.field_validation = value,
                 "propagationPolicy" => options.propagation_policy = value,
+                "gracePeriodSeconds" => options.grace_period_s = Some(number(&value)?),
                 "includeObject" => options.include_object = value,
                 "container" => options.container = value,
                 _ => {}

@@ -22,7 +22,6 @@ const DECODER: &str =
 const MEDIA: &str = "neither YAML nor protobuf is taken or given, and the lists say so";
 const DIFF: &str = "the message goes on with a text comparison of the internal types";
 const DESCRIPTION: &str = "columns of Tables carry no descriptions: kubectl prints none";
-const NO_KUBELET: &str = "a Pod goes at once, without the write that announces it";
 const HASH: &str = "nothing is stored in versions, so no hash tells of them";
 const NO_ADDRESS: &str = "the sandbox does not know its own address";
 const OLD_WATCH: &str = "the paths below /watch/, deprecated since 1.11, are not served";
@@ -52,8 +51,6 @@ const ALLOWED: &[Allowed] = &[
     allowed("lists", "a form that is none", "/message", MEDIA),
     allowed("pods", "what of a Pod does not change", "*/message", DIFF),
     allowed("*", "*", "*/columnDefinitions/*/description", DESCRIPTION),
-    allowed("pods", "a Pod is deleted *", "/metadata/deletion*", NO_KUBELET),
-    allowed("pods", "a Pod is deleted *", "/metadata/generation", NO_KUBELET),
     allowed("*", "*", "/resources/*/storageVersionHash", HASH),
     allowed("discovery", "the groups' names", "/serverAddressByClientCIDRs", NO_ADDRESS),
     allowed("volcano", "no spec", "*", WEBHOOK),

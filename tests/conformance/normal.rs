@@ -56,15 +56,15 @@ impl Normal {
         }
     }
 
-    /// Ages in a Table.
+    /// Ages in a Table, alone or as in `3 (5m ago)`.
     fn cell(&mut self, cell: &mut Value) {
-        let age = cell.as_str().is_some_and(|text| {
-            let unit = |c: char| "smhdy".contains(c);
-            text.starts_with(|c: char| c.is_ascii_digit())
-                && text.ends_with(unit)
-                && text.chars().all(|c| unit(c) || c.is_ascii_digit())
-        });
-        if age { *cell = "<age>".into() } else { self.apply(cell) }
+        let text = cell.as_str().unwrap_or_default();
+        let ago = text.strip_suffix(" ago)").and_then(|text| text.split_once(" ("));
+        match ago {
+            _ if is_age(text) => *cell = "<age>".into(),
+            Some((count, age)) if is_age(age) => *cell = format!("{count} (<age> ago)").into(),
+            _ => self.apply(cell),
+        }
     }
 
     fn version(&mut self, version: &str) -> String {
@@ -98,6 +98,13 @@ impl Normal {
         }
         if out.contains("resource version") || out.contains("esourceVersion") { without_numbers(&out) } else { out }
     }
+}
+
+fn is_age(text: &str) -> bool {
+    let unit = |c: char| "smhdy".contains(c);
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && text.ends_with(unit)
+        && text.chars().all(|c| unit(c) || c.is_ascii_digit())
 }
 
 /// Keeps of the lists in a discovery document the entries with these names, sorted.

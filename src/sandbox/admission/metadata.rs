@@ -13,16 +13,29 @@ const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alpha
 const NAME_PART: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
+/// Kinds whose own rules for a change begin with all of the metadata.
+const WHOLE_ON_UPDATE: [&str; 3] = ["jobs", "pods", "configmaps"];
+
 /// Finalizers that need no domain before them.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 /// Name, labels, annotations, owners, finalizers, and what of them never changes.
 pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>, causes: &mut Causes) {
-    if let Some(old) = old {
-        // The real server asks twice: once for every kind, once for this one.
-        immutable(object, old, causes);
-        immutable(object, old, causes);
+    match old {
+        None => validate_whole(resource, object, causes),
+        // The real server asks several times: for every kind, and then for this one, where some ask for all once more.
+        Some(old) => {
+            validate_whole(resource, object, causes);
+            validate_change(object, old, causes);
+            if WHOLE_ON_UPDATE.contains(&resource.plural) && !resource.custom {
+                validate_whole(resource, object, causes);
+            }
+            validate_change(object, old, causes);
+        }
     }
+}
+
+fn validate_whole(resource: &Resource, object: &Value, causes: &mut Causes) {
     let metadata = at(object, &["metadata"]);
     let name = at(metadata, &["name"]);
     match name.as_str().unwrap_or_default() {
@@ -33,6 +46,17 @@ pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>,
         }
         text => dns_subdomain(text).iter().for_each(|why| causes.invalid("metadata.name", name, why)),
     }
+    validate_changeable(metadata, causes);
+    validate_finalizers(resource, at(metadata, &["finalizers"]), causes);
+}
+
+fn validate_change(object: &Value, old: &Value, causes: &mut Causes) {
+    immutable(object, old, causes);
+    validate_changeable(at(object, &["metadata"]), causes);
+}
+
+/// Labels, annotations and owners.
+fn validate_changeable(metadata: &Value, causes: &mut Causes) {
     validate_labels(metadata, "metadata.labels", causes);
     let mut size = 0;
     for (key, value) in entries(metadata, "annotations") {
@@ -46,7 +70,6 @@ pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>,
         causes.too_long("metadata.annotations", MAX_ANNOTATIONS);
     }
     validate_owners(at(metadata, &["ownerReferences"]), causes);
-    validate_finalizers(resource, at(metadata, &["finalizers"]), causes);
 }
 
 /// Each owner is named in full, none is an Event, and at most one is the controller.

@@ -20,6 +20,8 @@ mod job_status;
 mod label_selector;
 mod metadata;
 mod pod;
+mod pod_change;
+mod pod_status;
 mod rest;
 mod schema;
 mod time_zone;
@@ -82,16 +84,21 @@ pub fn admit(
             job::warn(object, old, &mut warnings);
         }
         ("batch", "jobs", Operation::UpdateStatus) => {
-            pod::default_conditions(object);
+            pod_status::default_conditions(object);
             job_status::default(object);
             job_status::validate(object, old, &mut causes);
         }
         ("", "pods", Operation::Create) => {
             pod::default_pod(object);
             pod::validate_spec(at(object, &["spec"]), "spec", &mut causes);
+            pod::warn(object, &mut warnings);
         }
-        ("", "pods", Operation::Update) => pod::validate_change(object, old, &mut causes),
-        ("", "pods", Operation::UpdateStatus) => pod::default_status(object),
+        ("", "pods", Operation::Update) => pod_change::validate(object, old, &mut causes),
+        ("", "pods", Operation::UpdateStatus) => {
+            pod_status::default(object);
+            pod_status::keep(object, old);
+            pod_status::validate(object, old, &mut causes);
+        }
         ("", "configmaps", _) => rest::validate_config_map(object, old, &mut causes),
         ("", "resourcequotas", _) => rest::validate_quota(object, &mut causes),
         ("coordination.k8s.io", "leases", _) => {

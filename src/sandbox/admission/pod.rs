@@ -25,9 +25,28 @@ pub(super) fn default_pod(pod: &mut Value) {
     default_requests(spec);
     tolerate(spec);
     let quality = quality(spec);
+    let gated = !items(spec, "schedulingGates").is_empty();
+    let created = at(pod, &["metadata", "creationTimestamp"]).clone();
     if let Some(status) = child(pod, "status") {
         set_default(status, "phase", "Pending");
         status["qosClass"] = quality.into();
+        if gated {
+            status["conditions"] = json!([{
+                "type": "PodScheduled", "status": "False", "lastProbeTime": null, "lastTransitionTime": created,
+                "reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates",
+            }]);
+        }
+    }
+}
+
+/// The warning about a name that is no name of a host.
+pub(super) fn warn(pod: &Value, warnings: &mut Vec<String>) {
+    let why = metadata::dns_label(text(pod, &["metadata", "name"]));
+    if !why.is_empty() {
+        warnings.push(format!(
+            "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: [{}]",
+            why.join(" ")
+        ));
     }
 }
 
@@ -81,60 +100,6 @@ fn quality(spec: &Value) -> &'static str {
         (true, _) => "BestEffort",
         (_, true) => "Guaranteed",
         _ => "Burstable",
-    }
-}
-
-/// Conditions carry their two times even if nobody set them.
-pub(super) fn default_conditions(object: &mut Value) {
-    let conditions = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
-    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
-        for time in ["lastProbeTime", "lastTransitionTime"] {
-            condition.entry(time).or_insert(Value::Null);
-        }
-        condition.entry("type").or_insert_with(|| "".into());
-    }
-}
-
-/// What a Pod's status has in any case.
-pub(super) fn default_status(pod: &mut Value) {
-    default_conditions(pod);
-    let Some(status) = pod.get_mut("status") else { return };
-    for list in ["containerStatuses", "initContainerStatuses"] {
-        for container in items_mut(status, list) {
-            set_default(container, "lastState", Map::new());
-            set_default(container, "state", Map::new());
-        }
-    }
-    let address = text(status, &["podIP"]).to_owned();
-    if !address.is_empty() {
-        set_default(status, "podIPs", json!([{ "ip": address }]));
-    }
-}
-
-/// Of a Pod's spec little changes once it is there.
-pub(super) fn validate_change(pod: &Value, old: Option<&Value>, causes: &mut Causes) {
-    let Some(old) = old else { return };
-    let mut allowed = at(old, &["spec"]).clone();
-    let new = at(pod, &["spec"]);
-    for list in CONTAINER_LISTS {
-        let images: Vec<Value> = items(new, list).iter().map(|container| at(container, &["image"]).clone()).collect();
-        for (container, image) in items_mut(&mut allowed, list).zip(images) {
-            container["image"] = image;
-        }
-    }
-    for field in ["activeDeadlineSeconds", "tolerations"] {
-        match new.get(field) {
-            Some(value) => allowed[field] = value.clone(),
-            None => drop(allowed.as_object_mut().and_then(|fields| fields.remove(field))),
-        }
-    }
-    if &allowed != new {
-        causes.forbidden(
-            "spec",
-            "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,\
-             `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
-             `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
-        );
     }
 }
 
@@ -232,6 +197,11 @@ pub(super) fn validate_spec(spec: &Value, field: &str, causes: &mut Causes) {
                 causes.duplicate(format!("{field}.name"), name);
             }
         }
+    }
+    let deadline = at(spec, &["activeDeadlineSeconds"]);
+    if deadline.as_i64().is_some_and(|seconds| !(1..=i64::from(i32::MAX)).contains(&seconds)) {
+        let why = "must be between 1 and 2147483647, inclusive";
+        causes.invalid(format!("{field}.activeDeadlineSeconds"), deadline, why);
     }
     let policy = at(spec, &["restartPolicy"]);
     if !["Always", "OnFailure", "Never"].contains(&policy.as_str().unwrap_or_default()) {

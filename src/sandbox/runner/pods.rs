@@ -32,6 +32,8 @@ pub(super) fn pod(job: &str, uid: &str, pod: &str, template: &Value) -> Value {
     let mut spec = template.get("spec").cloned().unwrap_or_default();
     if spec.is_object() {
         spec["nodeName"] = "sandbox".into();
+        // Nothing runs in it that would have to be asked to end.
+        spec["terminationGracePeriodSeconds"] = 0.into();
     }
     json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec })
 }

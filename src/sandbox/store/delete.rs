@@ -5,8 +5,10 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::object::{Object, child_mut, metadata_mut};
-use super::{Answer, ListSource, Store, meta};
+use super::deletion::{self, Deletion, Propagation};
+use super::object::{Object, child_mut};
+use super::write::unsaved;
+use super::{Answer, ListSource, Store};
 use crate::model::WallTime;
 use crate::sandbox::call::Call;
 use crate::sandbox::options::unsupported_dry_run;
@@ -14,24 +16,8 @@ use crate::sandbox::render::View;
 use crate::sandbox::resources::{RESOURCES, Resource, find, stored_as};
 use crate::sandbox::status::{Cause, Refusal};
 
-/// Finalizer of a deletion that leaves dependents behind without their owner.
-pub(super) const ORPHAN: &str = "orphan";
-/// Finalizer of a deletion that waits for dependents.
-pub(super) const FOREGROUND: &str = "foregroundDeletion";
-
 const ORPHAN_WARNING: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to \
                               remove them or set propagationPolicy=Orphan to suppress this warning";
-
-/// What becomes of dependents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Propagation {
-    /// They are collected afterwards.
-    Background,
-    /// They are collected before.
-    Foreground,
-    /// They stay and lose the reference.
-    Orphan,
-}
 
 /// The body of a DELETE.
 #[derive(Debug, Default, Deserialize)]
@@ -40,6 +26,7 @@ struct DeleteOptions {
     preconditions: Preconditions,
     propagation_policy: Option<String>,
     orphan_dependents: Option<bool>,
+    grace_period_seconds: Option<i64>,
     dry_run: Vec<String>,
 }
 
@@ -62,6 +49,7 @@ impl DeleteOptions {
         if options.propagation_policy.is_none() && !call.options.propagation_policy.is_empty() {
             options.propagation_policy = Some(call.options.propagation_policy.clone());
         }
+        options.grace_period_seconds = options.grace_period_seconds.or(call.options.grace_period_s);
         let causes = options.broken();
         if causes.is_empty() { Ok(options) } else { Err(Refusal::invalid_options("DeleteOptions", causes)) }
     }
@@ -123,23 +111,21 @@ impl Store {
         let asked = options.propagation();
         let propagation = asked.unwrap_or_else(|| standing_propagation(&object, call.resource));
         let mut warnings = Vec::new();
-        if asked.is_none() && propagation == Propagation::Orphan {
+        if asked.is_none() && Propagation::default_of(call.resource) == Propagation::Orphan {
             warnings.push(ORPHAN_WARNING.to_owned());
         }
-        let marked = if options.is_dry_run(call) {
-            None
+        let resource = stored_as(call.resource);
+        let deletion = deletion::decide(resource, &object, propagation, options.grace_period_seconds, now);
+        let removes = matches!(deletion, Deletion::Removes(_));
+        let last = if options.is_dry_run(call) {
+            unwritten(resource, &object, deletion)
         } else {
-            self.delete_object(stored_as(call.resource), &object, propagation, now)
+            self.apply_deletion(resource, &object, deletion)
         };
-        match marked {
-            Some(marked) => self.answer(200, call, &marked, now, warnings),
-            None if returns_object(call.resource) => {
-                // Its last version, as of the deletion.
-                let gone = object.restamped(call.resource, self.revision.max(object.revision));
-                self.answer(200, call, if options.is_dry_run(call) { &object } else { &gone }, now, warnings)
-            }
-            None => Ok(Answer { warnings, ..Answer::json(200, success(call, &object).to_string()) }),
+        if removes && !returns_object(call.resource) {
+            return Ok(Answer { warnings, ..Answer::json(200, success(call, &object).to_string()) });
         }
+        self.answer(200, call, &last, now, warnings)
     }
 
     /// Deletes every selected object and answers them as a list.
@@ -150,47 +136,41 @@ impl Store {
         if !options.is_dry_run(call) {
             for object in &selected {
                 let propagation = asked.unwrap_or_else(|| standing_propagation(object, call.resource));
-                self.delete_object(stored_as(call.resource), object, propagation, now);
+                self.delete_object(stored_as(call.resource), object, propagation, options.grace_period_seconds, now);
             }
         }
         let view = View::of(call, now);
         Ok(Answer::json(200, view.many(&selected, &metadata, self.revision)))
     }
 
-    /// Removes an object (`None`), or marks it if finalizers hold it: the marked version.
+    /// Removes an object, or marks it if finalizers or its grace hold it.
     pub(super) fn delete_object(
         &mut self,
         resource: &'static Resource,
         object: &Arc<Object>,
         propagation: Propagation,
+        grace_s: Option<i64>,
         now: WallTime,
-    ) -> Option<Arc<Object>> {
-        if propagation == Propagation::Background && !object.finalizers {
-            // The common case, without decoding the object.
-            self.remove(resource, &object.key);
-            return None;
+    ) {
+        let deletion = deletion::decide(resource, object, propagation, grace_s, now);
+        self.apply_deletion(resource, object, deletion);
+    }
+
+    /// Writes what has been decided. Answers the last version.
+    fn apply_deletion(&mut self, resource: &Resource, object: &Arc<Object>, deletion: Deletion) -> Arc<Object> {
+        let (version, removes) = match deletion {
+            Deletion::Marks(value) => (Some(value), false),
+            Deletion::Removes(value) => (value, true),
+        };
+        let changed = version.filter(|value| *value != object.value());
+        let marked = changed.and_then(|value| self.put(resource, object.key.clone(), &value));
+        let last = marked.unwrap_or_else(|| object.clone());
+        if !removes {
+            return last;
         }
-        let old = object.value();
-        let mut value = old.clone();
-        set_collector_finalizer(&mut value, propagation);
-        if meta::nothing_holds(resource, &value) {
-            self.remove(resource, &object.key);
-            return None;
-        }
-        if !object.deleting {
-            let metadata = metadata_mut(&mut value);
-            metadata.insert("deletionTimestamp".to_owned(), meta::timestamp(now).into());
-            if resource.plural == "namespaces" {
-                child_mut(&mut value, "status").insert("phase".to_owned(), "Terminating".into());
-            } else {
-                metadata.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
-            }
-            meta::bump_generation(&mut value);
-        }
-        if value == old {
-            return Some(object.clone());
-        }
-        self.put(resource, object.key.clone(), &value)
+        self.remove(resource, &object.key);
+        // Its last version, as of the deletion.
+        Arc::new(last.restamped(resource, self.revision.max(last.revision)))
     }
 
     /// Whether a namespace is being emptied.
@@ -224,7 +204,7 @@ impl Store {
                 .cloned()
                 .collect();
             for object in content {
-                self.delete_object(stored_as(row), &object, Propagation::Background, now);
+                self.delete_object(stored_as(row), &object, Propagation::Background, None, now);
                 writes += 1;
             }
         }
@@ -248,40 +228,18 @@ fn check_not_protected(call: &Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The finalizer by which the collector recognises the policy; background needs none.
-fn set_collector_finalizer(value: &mut Value, propagation: Propagation) {
-    let before = meta::finalizers(value);
-    let mut wanted: Vec<String> = before
-        .iter()
-        .filter(|finalizer| !matches!(**finalizer, ORPHAN | FOREGROUND))
-        .map(|f| (*f).to_owned())
-        .collect();
-    match propagation {
-        Propagation::Background => {}
-        Propagation::Foreground => wanted.push(FOREGROUND.to_owned()),
-        Propagation::Orphan => wanted.push(ORPHAN.to_owned()),
-    }
-    if wanted != before {
-        meta::set_finalizers(value, wanted);
+/// What the dry run of a delete answers.
+fn unwritten(resource: &Resource, object: &Arc<Object>, deletion: Deletion) -> Arc<Object> {
+    match deletion {
+        Deletion::Marks(value) | Deletion::Removes(Some(value)) => {
+            Arc::new(unsaved(resource, object.key.clone(), Some(object.revision), &value))
+        }
+        Deletion::Removes(None) => object.clone(),
     }
 }
 
-/// What a delete that does not say means: what an earlier one decided, else the default of the kind.
 fn standing_propagation(object: &Object, resource: &Resource) -> Propagation {
-    let value = if object.finalizers { object.value() } else { Value::Null };
-    match meta::finalizers(&value).iter().find(|finalizer| matches!(**finalizer, ORPHAN | FOREGROUND)) {
-        Some(&ORPHAN) => Propagation::Orphan,
-        Some(_) => Propagation::Foreground,
-        None => default_propagation(resource),
-    }
-}
-
-/// batch/v1 Jobs orphan their Pods unless told otherwise, for compatibility; everything else collects in the background.
-fn default_propagation(resource: &Resource) -> Propagation {
-    match (resource.group, resource.plural) {
-        ("batch", "jobs") => Propagation::Orphan,
-        _ => Propagation::Background,
-    }
+    Propagation::standing(object, Propagation::default_of(resource))
 }
 
 /// Kinds whose DELETE answers the object rather than a Status.

@@ -2,7 +2,9 @@
 //!
 //! Invariants
 //! - Work is found by uid in an index, never by looking at all objects.
-//! - An object is collected only if every owner it names is absent; objects without owners stay.
+//! - An object is collected only if each owner it names is absent or waits for its dependents to go; objects without owners
+//!   stay.
+//! - What is collected is deleted as by a request: a Pod that runs gets its grace.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +12,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 
-use super::delete::{FOREGROUND, ORPHAN, Propagation};
+use super::deletion::{FOREGROUND, ORPHAN, Propagation};
 use super::object::{Object, metadata_mut};
 use super::{Store, meta};
 use crate::model::WallTime;
@@ -30,6 +32,8 @@ pub struct OwnerIndex {
     suspects: BTreeSet<Place>,
     /// Objects being deleted that the collector may have to do something about: orphan or foreground.
     waiting: BTreeSet<Place>,
+    /// Uids of objects in a foreground deletion: they do not keep their dependents.
+    leaving: FxHashSet<Arc<str>>,
     /// Uids of foreground deletions that wait for dependents; back to `waiting` when a dependent changes.
     blocked: FxHashMap<Arc<str>, Place>,
 }
@@ -56,12 +60,18 @@ impl OwnerIndex {
         }
         if object.deleting {
             self.waiting.insert(place);
+            if object.finalizers && meta::finalizers(&object.value()).contains(&FOREGROUND) {
+                self.leaving.insert(object.uid.clone());
+            } else {
+                self.leaving.remove(&object.uid);
+            }
         }
     }
 
     pub(super) fn on_remove(&mut self, row: usize, object: &Object) {
         let place = (row, object.key.clone());
         self.live.remove(&object.uid);
+        self.leaving.remove(&object.uid);
         self.forget_owners(&place, object);
         self.suspects.remove(&place);
         self.waiting.remove(&place);
@@ -89,6 +99,11 @@ impl OwnerIndex {
                 self.dependents.remove(owner);
             }
         }
+    }
+
+    /// Whether an owner keeps its dependents: it is there and does not wait for them to go.
+    fn keeps(&self, uid: &str) -> bool {
+        self.live.contains(uid) && !self.leaving.contains(uid)
     }
 
     fn dependents_of(&self, uid: &str) -> Vec<Place> {
@@ -125,17 +140,25 @@ impl Store {
         Some((RESOURCES.get(place.0)?, object))
     }
 
+    /// One object that has lost an owner. Answers the writes.
     fn collect(&mut self, place: &Place, now: WallTime) -> usize {
         let Some((resource, object)) = self.at(place) else { return 0 };
-        let living = object.owners.iter().filter(|owner| self.owners.live.contains(*owner)).count();
-        if living == object.owners.len() || object.deleting {
+        let kept = object.owners.iter().filter(|owner| self.owners.keeps(owner)).count();
+        if kept == object.owners.len() || object.deleting {
             return 0;
         }
-        if living == 0 {
-            self.delete_object(resource, &object, Propagation::Background, now);
-        } else {
-            self.drop_references(resource, &object, |store, uid| !store.owners.live.contains(uid));
+        if kept > 0 {
+            self.drop_references(resource, &object, |store, uid| !store.owners.keeps(uid));
+            return 1;
         }
+        // Where an owner waits for it to be gone, what depends on it has to go first as well.
+        let awaited = object.owners.iter().any(|owner| self.owners.leaving.contains(owner));
+        let propagation = if awaited && !self.owners.dependents_of(&object.uid).is_empty() {
+            Propagation::Foreground
+        } else {
+            Propagation::standing(&object, Propagation::Background)
+        };
+        self.delete_object(resource, &object, propagation, None, now);
         1
     }
 
@@ -156,19 +179,9 @@ impl Store {
         if !finalizers.contains(&FOREGROUND) {
             return 0;
         }
-        let mut writes = 0;
-        let mut blocking = Vec::new();
-        for place in dependents {
-            let Some((resource, dependent)) = self.at(&place) else { continue };
-            if !dependent.deleting {
-                self.delete_object(resource, &dependent, Propagation::Background, now);
-                writes += 1;
-            }
-            if blocks(&dependent, &object.uid) {
-                blocking.push(place);
-            }
-        }
-        if blocking.iter().any(|place| self.at(place).is_some()) {
+        let writes: usize = dependents.iter().map(|dependent| self.collect(dependent, now)).sum();
+        let blocks = |place| self.at(place).is_some_and(|(_, dependent)| blocks(&dependent, &object.uid));
+        if dependents.iter().any(blocks) {
             self.owners.blocked.insert(object.uid.clone(), place.clone());
             return writes;
         }

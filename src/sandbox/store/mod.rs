@@ -8,6 +8,7 @@
 
 mod collection;
 mod delete;
+mod deletion;
 mod gc;
 mod log;
 mod meta;

@@ -112,10 +112,13 @@ impl Store {
         self.answer(200, call, &stored, now, warnings)
     }
 
-    /// Stores a new version, or removes the object if it was only waiting for its last finalizer to go (`None`).
+    /// Stores a new version, or removes the object if it was only waiting for its last finalizer to go (`None`). One whose
+    /// grace runs waits for whoever is to end it.
     pub(super) fn settle(&mut self, resource: &Resource, key: Arc<str>, value: &Value) -> Option<Arc<Object>> {
-        let deleting = !value["metadata"]["deletionTimestamp"].is_null();
-        if deleting && meta::nothing_holds(resource, value) {
+        let metadata = &value["metadata"];
+        let granted = metadata["deletionGracePeriodSeconds"].as_i64().is_some_and(|period| period > 0);
+        let due = !metadata["deletionTimestamp"].is_null() && !granted;
+        if due && meta::nothing_holds(resource, value) {
             self.remove(resource, &key);
             return None;
         }
@@ -299,7 +302,7 @@ fn needs_version(resource: &Resource) -> bool {
 }
 
 /// What a dry run (or a write that removes the object) answers: encoded, not stored.
-fn unsaved(resource: &Resource, key: Arc<str>, revision: Option<u64>, value: &Value) -> Object {
+pub(super) fn unsaved(resource: &Resource, key: Arc<str>, revision: Option<u64>, value: &Value) -> Object {
     let object = Object::new(resource, key, revision.unwrap_or_default(), value);
     Object { bytes: encode(resource, revision, value), ..object }
 }

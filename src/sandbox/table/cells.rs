@@ -5,26 +5,26 @@ use serde_json::{Value, json};
 use super::age::{human_duration, parse, since};
 use crate::model::WallTime;
 
-const NONE: &str = "<none>";
+pub(super) const NONE: &str = "<none>";
 const UNKNOWN: &str = "<unknown>";
 
-fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
+pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
     object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-fn number(object: &Value, pointer: &str) -> Option<i64> {
+pub(super) fn number(object: &Value, pointer: &str) -> Option<i64> {
     object.pointer(pointer).and_then(Value::as_i64)
 }
 
-fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
+pub(super) fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
     object.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-fn name(object: &Value) -> &str {
+pub(super) fn name(object: &Value) -> &str {
     text(object, "/metadata/name").unwrap_or_default()
 }
 
-fn age(object: &Value, now: WallTime) -> String {
+pub(super) fn age(object: &Value, now: WallTime) -> String {
     since(text(object, "/metadata/creationTimestamp"), now).unwrap_or_else(|| UNKNOWN.to_owned())
 }
 
@@ -112,36 +112,6 @@ fn selector(object: &Value, pointer: &str) -> String {
         .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
         .collect();
     if pairs.is_empty() { NONE.to_owned() } else { pairs.join(",") }
-}
-
-pub(super) fn pod(object: &Value, now: WallTime) -> Vec<Value> {
-    let statuses = list(object, "/status/containerStatuses");
-    let ready = statuses.iter().filter(|status| status.pointer("/ready") == Some(&Value::Bool(true))).count();
-    let restarts: i64 = statuses.iter().filter_map(|status| number(status, "/restartCount")).sum();
-    vec![
-        name(object).into(),
-        format!("{ready}/{}", list(object, "/spec/containers").len()).into(),
-        pod_status(object).into(),
-        restarts.to_string().into(),
-        age(object, now).into(),
-        text(object, "/status/podIP").unwrap_or(NONE).into(),
-        text(object, "/spec/nodeName").unwrap_or(NONE).into(),
-        text(object, "/status/nominatedNodeName").unwrap_or(NONE).into(),
-        NONE.into(),
-    ]
-}
-
-/// The reason of a waiting or ended container says more than the phase.
-fn pod_status(object: &Value) -> &str {
-    if text(object, "/metadata/deletionTimestamp").is_some() {
-        return "Terminating";
-    }
-    let statuses = list(object, "/status/containerStatuses");
-    let reason = statuses
-        .iter()
-        .rev()
-        .find_map(|status| text(status, "/state/waiting/reason").or_else(|| text(status, "/state/terminated/reason")));
-    reason.or_else(|| text(object, "/status/reason")).or_else(|| text(object, "/status/phase")).unwrap_or("Unknown")
 }
 
 /// An Event in either view: core/v1 or events.k8s.io/v1.

@@ -3,6 +3,7 @@
 
 mod age;
 mod cells;
+mod pod;
 
 use serde_json::{Value, json};
 
@@ -101,7 +102,7 @@ fn layout(resource: &Resource) -> Layout {
     match (resource.group, resource.plural) {
         ("batch", "cronjobs") => (CRONJOB, cells::cronjob),
         ("batch", "jobs") => (JOB, cells::job),
-        ("", "pods") => (POD, cells::pod),
+        ("", "pods") => (POD, pod::pod),
         (_, "events") => (EVENT, cells::event),
         ("", "namespaces") => (NAMESPACE, cells::namespace),
         ("", "configmaps") => (CONFIG_MAP, cells::config_map),
@@ -126,7 +127,13 @@ pub fn render(
     let definitions: Vec<Value> = columns.iter().map(definition).collect();
     let rows: Vec<Value> = objects
         .iter()
-        .map(|object| json!({ "cells": fill(object, now), "object": included(object, include_object) }))
+        .map(|object| {
+            let mut row = json!({ "cells": fill(object, now), "object": included(object, include_object) });
+            if let ("pods", Some(conditions)) = (resource.plural, pod::conditions(object)) {
+                row["conditions"] = conditions;
+            }
+            row
+        })
         .collect();
     let own_version = || objects.first().and_then(|object| object.pointer("/metadata/resourceVersion")?.as_str());
     json!({
