@@ -11,7 +11,9 @@ pub mod counters;
 pub mod discovery;
 pub mod events;
 pub mod faults;
+mod feed;
 pub mod ids;
+pub mod kubelet;
 mod openapi;
 pub mod options;
 mod outside;
@@ -209,9 +211,15 @@ impl Sandbox {
         self.shared.write(|store, moment| store.expire_events(moment.now, ttl))
     }
 
-    /// Lets Jobs of both kinds run, as far as their statuses tell, until `cancel`.
+    /// Lets Jobs of both kinds run, as far as their statuses tell, until `cancel`. With [`RunnerOptions::job_controller`]
+    /// batch/v1 Jobs are left to a controller, and Pods run instead.
     pub async fn run_jobs(&self, options: RunnerOptions, seed: u64, cancel: CancellationToken) {
-        runner::run(self.shared.clone(), options, seed, cancel).await;
+        let nodes = async {
+            if options.job_controller {
+                kubelet::run(self.shared.clone(), options, seed, cancel.clone()).await;
+            }
+        };
+        tokio::join!(runner::run(self.shared.clone(), options, seed, cancel.clone()), nodes);
     }
 
     /// Does in the background what a cluster does: collects garbage, empties namespaces, lets Events expire. Ends with the

@@ -6,6 +6,7 @@ mod common;
 mod deletes;
 mod faults;
 mod lists;
+mod pods;
 mod properties;
 mod refusals;
 mod repeats;

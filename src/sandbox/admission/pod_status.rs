@@ -36,8 +36,8 @@ fn default_container(container: &mut Value) {
     for state in ["lastState", "state"] {
         set_default(container, state, Map::new());
         for (kind, times) in [("running", &["startedAt"][..]), ("terminated", &["startedAt", "finishedAt"])] {
-            let fields = container.get_mut(state).and_then(|state| state.get_mut(kind)).and_then(Value::as_object_mut);
-            for fields in fields {
+            let of = container.get_mut(state).and_then(|state| state.get_mut(kind)).and_then(Value::as_object_mut);
+            if let Some(fields) = of {
                 times.iter().for_each(|time| {
                     fields.entry(*time).or_insert(Value::Null);
                 });

@@ -10,9 +10,11 @@
 //! - Everything drawn at random follows from the seed and the Job's key, so it does not depend on the order of events.
 
 mod duration;
-mod pods;
-mod status;
+pub(super) mod fate;
+pub(super) mod pods;
+pub(super) mod status;
 mod timeline;
+pub(super) mod timers;
 mod view;
 
 use std::sync::Arc;
@@ -20,15 +22,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::Value;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::call::{Call, Form, Subresource, Verb};
+use super::feed::{Feed, News};
 use super::options::Options;
 use super::resources::{self, Resource};
 use super::shared::Shared;
-use super::store::{Change, Object};
 use timeline::{Timeline, Write};
+use timers::sleep_until;
 use view::Flavor;
 
 pub use duration::parse_duration;
@@ -75,6 +77,9 @@ pub struct RunnerOptions {
     pub failure_percent: u8,
     /// Whether a batch/v1 Job also gets a Pod, with a text for `kubectl logs`.
     pub pods: bool,
+    /// Whether a Job controller looks after batch/v1 Jobs. They are left to it then, and what is said here of Jobs counts for
+    /// their Pods, which run on nodes that are played ([`super::kubelet`]).
+    pub job_controller: bool,
 }
 
 impl Default for RunnerOptions {
@@ -86,32 +91,23 @@ impl Default for RunnerOptions {
             outcome: Outcome::Complete,
             failure_percent: 0,
             pods: false,
+            job_controller: false,
         }
     }
-}
-
-/// One kind of Job that is watched.
-struct Feed {
-    flavor: Flavor,
-    resource: &'static Resource,
-    /// Every change up to this revision has been seen.
-    position: u64,
-    wake: watch::Receiver<u64>,
 }
 
 /// Runs Jobs until `cancel`.
 pub(super) async fn run(shared: Arc<Shared>, options: RunnerOptions, seed: u64, cancel: CancellationToken) {
     let mut timeline = Timeline::new(options, seed, shared.clock.speed());
-    let feeds = [Flavor::Kubernetes, Flavor::Volcano].map(|flavor| {
+    let feed = |flavor: Flavor| {
         let resource = resources::find(flavor.group(), flavor.version(), "jobs");
-        resource.map(|resource| Feed { flavor, resource, position: 0, wake: shared.wake_of(resource) })
-    });
-    let [Some(mut kubernetes), Some(mut volcano)] = feeds else { return };
+        resource.map(|resource| Feed::new(&shared, resource))
+    };
+    let kubernetes = if options.job_controller { None } else { feed(Flavor::Kubernetes) };
+    let (mut kubernetes, mut volcano) = (kubernetes, feed(Flavor::Volcano));
     while !cancel.is_cancelled() {
-        kubernetes.wake.mark_unchanged();
-        volcano.wake.mark_unchanged();
-        let mut seen = read_changes(&shared, &mut kubernetes, &mut timeline);
-        seen |= read_changes(&shared, &mut volcano, &mut timeline);
+        let mut seen = read_changes(&shared, Flavor::Kubernetes, kubernetes.as_mut(), &mut timeline);
+        seen |= read_changes(&shared, Flavor::Volcano, volcano.as_mut(), &mut timeline);
         let writes = timeline.take_due(shared.clock.mono(), shared.clock.wall(), BATCH);
         if seen || !writes.is_empty() {
             apply_writes(&shared, writes);
@@ -122,49 +118,40 @@ pub(super) async fn run(shared: Arc<Shared>, options: RunnerOptions, seed: u64, 
         tokio::select! {
             biased;
             () = cancel.cancelled() => return,
-            _ = kubernetes.wake.changed() => {}
-            _ = volcano.wake.changed() => {}
+            () = changed(kubernetes.as_mut()) => {}
+            () = changed(volcano.as_mut()) => {}
             () = sleep_until(due) => {}
         }
     }
 }
 
-async fn sleep_until(due: Option<tokio::time::Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due).await,
+async fn changed(feed: Option<&mut Feed>) {
+    match feed {
+        Some(feed) => feed.changed().await,
         None => std::future::pending().await,
     }
 }
 
 /// Tells the timeline what has happened since the last call. Answers whether anything had.
-fn read_changes(shared: &Shared, feed: &mut Feed, timeline: &mut Timeline) -> bool {
-    let mut changes: Vec<(bool, Arc<Object>)> = Vec::new();
-    shared.read(|store| {
-        let Some(collection) = store.collection(feed.resource) else { return };
-        match collection.log().since(feed.position) {
-            Ok(entries) => {
-                for entry in entries.take(BATCH) {
-                    feed.position = entry.revision;
-                    changes.push((entry.change != Change::Deleted, entry.object.clone()));
+fn read_changes(shared: &Shared, flavor: Flavor, feed: Option<&mut Feed>, timeline: &mut Timeline) -> bool {
+    let Some(news) = feed.and_then(|feed| shared.read(|store| feed.take(store))) else { return false };
+    let mono = shared.clock.mono();
+    match news {
+        News::Changes(changes) => {
+            for (alive, object) in changes {
+                if alive {
+                    timeline.on_job(flavor, &object, mono);
+                } else {
+                    timeline.on_gone(flavor, &object.key, &object.uid);
                 }
             }
-            // The log has left this reader behind: start again from what is there now.
-            Err(_) => {
-                feed.position = store.revision();
-                timeline.keep_only(feed.flavor, |key| collection.get(key).is_some());
-                changes.extend(collection.range("", None).map(|object| (true, object.clone())));
-            }
         }
-    });
-    let (mono, any) = (shared.clock.mono(), !changes.is_empty());
-    for (alive, object) in changes {
-        if alive {
-            timeline.on_job(feed.flavor, &object, mono);
-        } else {
-            timeline.on_gone(feed.flavor, &object.key, &object.uid);
+        News::Everything(objects) => {
+            timeline.keep_only(flavor, |key| objects.binary_search_by(|object| (*object.key).cmp(key)).is_ok());
+            objects.iter().for_each(|object| timeline.on_job(flavor, object, mono));
         }
     }
-    any
+    true
 }
 
 fn apply_writes(shared: &Shared, writes: Vec<Write>) {
@@ -195,7 +182,8 @@ fn status_call(flavor: Flavor, namespace: String, name: String, body: &Value) ->
     Some(Call { subresource: Subresource::Status, ..call(Verb::Patch, resource, namespace, name, body) })
 }
 
-fn pod_status_call(namespace: String, name: String, body: &Value) -> Option<Call> {
+/// A merge patch of a Pod's status.
+pub(super) fn pod_status_call(namespace: String, name: String, body: &Value) -> Option<Call> {
     let resource = resources::find("", "v1", "pods")?;
     Some(Call { subresource: Subresource::Status, ..call(Verb::Patch, resource, namespace, name, body) })
 }
@@ -211,7 +199,8 @@ fn delete_call(flavor: Flavor, namespace: String, name: String) -> Option<Call> 
     Some(Call { options, body: Bytes::new(), ..call(Verb::Delete, resource, namespace, name, &Value::Null) })
 }
 
-fn call(verb: Verb, resource: &'static Resource, namespace: String, name: String, body: &Value) -> Call {
+/// A request of a stand-in; a patch is a merge patch.
+pub(super) fn call(verb: Verb, resource: &'static Resource, namespace: String, name: String, body: &Value) -> Call {
     let content_type = if verb == Verb::Patch { "application/merge-patch+json" } else { "application/json" };
     Call {
         verb,

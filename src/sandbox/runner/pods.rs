@@ -7,11 +7,11 @@ use crate::model::WallTime;
 
 /// What `kubectl logs` shows of one container.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LogText {
-    pub(super) namespace: String,
-    pub(super) pod: String,
-    pub(super) container: String,
-    pub(super) text: String,
+pub(in crate::sandbox) struct LogText {
+    pub(in crate::sandbox) namespace: String,
+    pub(in crate::sandbox) pod: String,
+    pub(in crate::sandbox) container: String,
+    pub(in crate::sandbox) text: String,
 }
 
 /// A Pod made from the Job's template; it carries the template's labels, which the API server made point to the Job.
@@ -39,7 +39,7 @@ pub(super) fn pod(job: &str, uid: &str, pod: &str, template: &Value) -> Value {
 }
 
 /// The log of each container, as if each had printed one line at its start.
-pub(super) fn logs(namespace: &str, pod: &str, template: &Value, now: WallTime) -> Vec<LogText> {
+pub(in crate::sandbox) fn logs(namespace: &str, pod: &str, template: &Value, now: WallTime) -> Vec<LogText> {
     containers(template)
         .map(|(container, image)| LogText {
             namespace: namespace.to_owned(),

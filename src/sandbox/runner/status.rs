@@ -23,7 +23,7 @@ impl Failure {
     }
 }
 
-pub(super) fn timestamp(now: WallTime) -> String {
+pub(in crate::sandbox) fn timestamp(now: WallTime) -> String {
     now.format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 

@@ -14,15 +14,15 @@ use rand::{RngExt, SeedableRng};
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::fate::{Fate, Said, hash_of};
 use super::pods::{self, LogText};
 use super::status::{self, Failure, Phase};
+use super::timers::Timers;
 use super::view::{Flavor, JobView};
-use super::{Outcome, RunnerOptions, parse_duration};
+use super::{Outcome, RunnerOptions};
 use crate::model::WallTime;
 use crate::sandbox::store::Object;
 
-const DURATION: &str = "sandbox.cronjob-controller.dev/duration";
-const OUTCOME: &str = "sandbox.cronjob-controller.dev/outcome";
 const SUFFIX: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// One request for the API server.
@@ -51,23 +51,14 @@ enum Step {
     Remove,
 }
 
-/// What was decided about a Job when it was first seen.
-#[derive(Clone, Copy, Debug)]
-struct Fate {
-    duration: Duration,
-    outcome: Outcome,
-    pod_suffix: [u8; 5],
-}
-
 #[derive(Debug)]
 struct Tracked {
     /// The newest version seen.
     object: Arc<Object>,
     fate: Fate,
+    pod_suffix: [u8; 5],
     suspended: bool,
     started: Option<WallTime>,
-    /// Key of its entry in `timers`.
-    timer: Option<(Instant, u64)>,
 }
 
 type Key = (Flavor, Arc<str>);
@@ -77,22 +68,18 @@ type Key = (Flavor, Arc<str>);
 pub(super) struct Timeline {
     options: RunnerOptions,
     seed: u64,
-    speed: u32,
     jobs: BTreeMap<Key, Tracked>,
-    /// The second part keeps timers of one instant in order.
-    timers: BTreeMap<(Instant, u64), (Key, Step)>,
-    timers_set: u64,
+    timers: Timers<Key, Step>,
 }
 
 impl Timeline {
     pub(super) fn new(options: RunnerOptions, seed: u64, speed: u32) -> Self {
-        let speed = speed.max(1);
-        Self { options, seed, speed, jobs: BTreeMap::new(), timers: BTreeMap::new(), timers_set: 0 }
+        Self { options, seed, jobs: BTreeMap::new(), timers: Timers::new(speed) }
     }
 
     /// The next instant at which [`take_due`](Self::take_due) has something.
     pub(super) fn next_due(&self) -> Option<Instant> {
-        self.timers.first_key_value().map(|((at, _), _)| *at)
+        self.timers.next_due()
     }
 
     /// A Job is new or has changed.
@@ -125,7 +112,7 @@ impl Timeline {
             } else {
                 (Step::Start, self.options.start_after)
             };
-            self.arm(key, step, now, after);
+            self.timers.arm(key, step, now, after);
         }
     }
 
@@ -147,66 +134,44 @@ impl Timeline {
     pub(super) fn take_due(&mut self, now: Instant, wall: WallTime, limit: usize) -> Vec<Write> {
         let mut writes = Vec::new();
         for _ in 0..limit {
-            let Some(first) = self.timers.first_entry().filter(|first| first.key().0 <= now) else { break };
-            let (key, step) = first.remove();
-            if let Some(tracked) = self.jobs.get_mut(&key) {
-                tracked.timer = None;
-                self.fire(&key, step, now, wall, &mut writes);
-            }
+            let Some((key, step)) = self.timers.take(now) else { break };
+            self.fire(&key, step, now, wall, &mut writes);
         }
         writes
     }
 
     fn on_new(&mut self, key: Key, object: &Arc<Object>, view: &JobView, now: Instant) {
-        let fate = self.draw(&key, view);
+        let (fate, pod_suffix) = self.draw(&key, view);
         let suspended = key.0 == Flavor::Kubernetes && view.spec.suspend;
         let running = view.status.start_time.is_some();
-        let tracked = Tracked { object: object.clone(), fate, suspended, started: None, timer: None };
+        let tracked = Tracked { object: object.clone(), fate, pod_suffix, suspended, started: None };
         self.jobs.insert(key.clone(), tracked);
         match key.0 {
-            _ if suspended => self.arm(key, Step::Suspend, now, Duration::ZERO),
+            _ if suspended => self.timers.arm(key, Step::Suspend, now, Duration::ZERO),
             // It was running before anybody here looked.
             Flavor::Kubernetes if running => self.arm_end(key, view, now),
-            Flavor::Kubernetes => self.arm(key, Step::Start, now, self.options.start_after),
-            Flavor::Volcano => self.arm(key, Step::Queue, now, Duration::ZERO),
+            Flavor::Kubernetes => self.timers.arm(key, Step::Start, now, self.options.start_after),
+            Flavor::Volcano => self.timers.arm(key, Step::Queue, now, Duration::ZERO),
         }
     }
 
     fn on_finished(&mut self, key: Key, object: &Arc<Object>, view: &JobView, now: Instant) {
-        let waiting =
-            |timers: &BTreeMap<_, (Key, Step)>, at| timers.get(&at).is_some_and(|(_, step)| *step == Step::Remove);
         match view.spec.ttl_seconds_after_finished {
             None => self.forget(&key),
             Some(ttl_s) => {
-                let fate = self.draw(&key, view);
-                let fresh = Tracked { object: object.clone(), fate, suspended: false, started: None, timer: None };
-                let tracked = self.jobs.entry(key.clone()).or_insert(fresh);
-                tracked.object = object.clone();
-                if !tracked.timer.is_some_and(|at| waiting(&self.timers, at)) {
-                    self.arm(key, Step::Remove, now, Duration::from_secs(ttl_s));
+                let (fate, pod_suffix) = self.draw(&key, view);
+                let fresh = Tracked { object: object.clone(), fate, pod_suffix, suspended: false, started: None };
+                self.jobs.entry(key.clone()).or_insert(fresh).object = object.clone();
+                if !matches!(self.timers.armed(&key, now), Some((Step::Remove, _))) {
+                    self.timers.arm(key, Step::Remove, now, Duration::from_secs(ttl_s));
                 }
             }
         }
     }
 
     fn forget(&mut self, key: &Key) {
-        if let Some(timer) = self.jobs.remove(key).and_then(|tracked| tracked.timer) {
-            self.timers.remove(&timer);
-        }
-    }
-
-    /// Sets the Job's timer, `after` in wall time from `now`; an earlier timer of the Job is dropped.
-    fn arm(&mut self, key: Key, step: Step, now: Instant, after: Duration) {
-        let Some(tracked) = self.jobs.get_mut(&key) else { return };
-        if let Some(old) = tracked.timer.take() {
-            self.timers.remove(&old);
-        }
-        // Too far away to be expressed is never.
-        if let Some(at) = now.checked_add(after / self.speed) {
-            self.timers_set += 1;
-            tracked.timer = Some((at, self.timers_set));
-            self.timers.insert((at, self.timers_set), (key, step));
-        }
+        self.jobs.remove(key);
+        self.timers.disarm(key);
     }
 
     /// Sets the timer of a running Job's end, if it has one.
@@ -216,11 +181,11 @@ impl Timeline {
         let failure = (fate.outcome == Outcome::Fail).then_some(Failure::Backoff);
         match (fate.outcome, deadline) {
             (Outcome::Hang, None) => {}
-            (Outcome::Hang, Some(deadline)) => self.arm(key, Step::End(Some(Failure::Deadline)), now, deadline),
+            (Outcome::Hang, Some(deadline)) => self.timers.arm(key, Step::End(Some(Failure::Deadline)), now, deadline),
             (_, Some(deadline)) if deadline <= fate.duration => {
-                self.arm(key, Step::End(Some(Failure::Deadline)), now, deadline);
+                self.timers.arm(key, Step::End(Some(Failure::Deadline)), now, deadline);
             }
-            (..) => self.arm(key, Step::End(failure), now, fate.duration),
+            (..) => self.timers.arm(key, Step::End(failure), now, fate.duration),
         }
     }
 
@@ -230,7 +195,7 @@ impl Timeline {
         let flavor = key.0;
         let (namespace, name) = (tracked.object.namespace().to_owned(), tracked.object.name().to_owned());
         let active = view.active(flavor);
-        let pod = Pod { job: &name, uid: &tracked.object.uid, namespace: &namespace, suffix: tracked.fate.pod_suffix };
+        let pod = Pod { job: &name, uid: &tracked.object.uid, namespace: &namespace, suffix: tracked.pod_suffix };
         let pods = self.options.pods && flavor == Flavor::Kubernetes;
         let mut bodies = Vec::new();
         match step {
@@ -265,51 +230,20 @@ impl Timeline {
         let status = |body| Write::Status { flavor, namespace: namespace.clone(), name: name.clone(), body };
         writes.extend(bodies.into_iter().map(status));
         match step {
-            Step::Queue => self.arm(key.clone(), Step::Start, now, self.options.start_after),
+            Step::Queue => self.timers.arm(key.clone(), Step::Start, now, self.options.start_after),
             Step::Start => self.arm_end(key.clone(), &view, now),
             Step::Suspend | Step::End(_) | Step::Remove => {}
         }
     }
 
-    /// Decides how long a Job runs and how it ends.
-    fn draw(&self, key: &Key, view: &JobView) -> Fate {
-        let mut rng = StdRng::seed_from_u64(self.seed ^ hash_of(key));
-        let extra = self.options.spread.mul_f64(rng.random::<f64>());
-        let fails = rng.random_range(0..100) < self.options.failure_percent;
-        let pod_suffix = std::array::from_fn(|_| SUFFIX[rng.random_range(0..SUFFIX.len())]);
-        let said = |annotation: &str| view.metadata.annotations.get(annotation);
-        let unread = |annotation: &str, text: &str| {
-            tracing::warn!(job = &*key.1, annotation, text, "the stand-in cannot read this annotation and ignores it");
-        };
-        let duration = said(DURATION).and_then(|text| {
-            parse_duration(text).or_else(|| {
-                unread(DURATION, text);
-                None
-            })
-        });
-        let outcome = said(OUTCOME).and_then(|text| {
-            Outcome::parse(text).or_else(|| {
-                unread(OUTCOME, text);
-                None
-            })
-        });
-        let usual =
-            if fails && self.options.outcome == Outcome::Complete { Outcome::Fail } else { self.options.outcome };
-        Fate {
-            duration: duration.unwrap_or_else(|| self.options.duration.saturating_add(extra)),
-            outcome: outcome.unwrap_or(usual),
-            pod_suffix,
-        }
+    /// Decides how long a Job runs and how it ends, and how its Pod is called.
+    fn draw(&self, key: &Key, view: &JobView) -> (Fate, [u8; 5]) {
+        let flavor = u8::from(key.0 == Flavor::Volcano);
+        let mut rng = StdRng::seed_from_u64(self.seed ^ hash_of(key.1.bytes().chain([flavor])));
+        let said = Said::read(&key.1, |annotation| view.metadata.annotations.get(annotation).cloned());
+        let fate = Fate::draw(&mut rng, &self.options, &said);
+        (fate, std::array::from_fn(|_| SUFFIX[rng.random_range(0..SUFFIX.len())]))
     }
-}
-
-/// FNV-1a: the same on every machine and in every release.
-fn hash_of(key: &Key) -> u64 {
-    let flavor = [u8::from(key.0 == Flavor::Volcano)];
-    key.1
-        .bytes()
-        .chain(flavor)
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// The one Pod of a batch/v1 Job.

@@ -6,6 +6,7 @@
 //! - A request is applied whole or not at all: checks come first, the write last, and nobody else runs in between.
 //! - All that a watcher may see is in the logs of the collections; [`Store::take_touched`] says which of them to look at.
 
+mod binding;
 mod collection;
 mod delete;
 mod deletion;
