@@ -143,6 +143,7 @@ fn status(clock: &Clock, ending: Ending) -> Value {
     };
     let mut status = counts;
     status["active"] = Value::Null;
+    status["ready"] = 0.into();
     status["conditions"] =
         conditions.map(|kind| json!({"type": kind, "status": "True", "lastTransitionTime": now})).to_vec().into();
     json!({"status": status})
