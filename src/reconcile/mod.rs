@@ -25,5 +25,5 @@ pub use rules::Rule;
 pub use step::{Settings, Step};
 pub use watch::{
     Operation, Owners, Reaction, on_cronjob_added, on_cronjob_deleted, on_cronjob_updated, on_job_added,
-    on_job_deleted, on_job_updated,
+    on_job_deleted, on_job_updated, on_name_freed,
 };

@@ -7,7 +7,8 @@ use chrono::TimeDelta;
 use super::call::{Call, Next, Retry, RunResult};
 use super::fixtures::{Scene, at, child_of, cronjob, failure, finished, reference, run};
 use super::step::{Settings, Step};
-use crate::model::{ApiFailure, CronJob, CronJobStatus, Finish, Flavor, Job, Policy};
+use super::watch::on_name_freed;
+use crate::model::{ApiFailure, CronJob, CronJobStatus, Finish, Flavor, Job, ObjectKey, Policy};
 use crate::schedule::{MissedCount, Zone};
 
 const BOTH: [Flavor; 2] = [Flavor::Kubernetes, Flavor::Volcano];
@@ -66,6 +67,22 @@ fn foreign_requeues() {
         in_active.cronjob.status.active = vec![other_name];
         in_active.jobs = vec![job];
         assert_eq!(in_active.step().outcome.requeue.unwrap().as_secs(), 3600);
+    }
+}
+
+#[test]
+fn freed_name_wakes() {
+    for flavor in BOTH {
+        let run = run(flavor, 0);
+        let wakes = |job: &Job, uid: Option<&'static str>| {
+            !on_name_freed(job, &|key| uid.filter(|_| *key == cronjob().key).map(Into::into)).operations.is_empty()
+        };
+        assert!(wakes(&run, Some("recreated")), "its owner was an earlier one");
+        assert!(wakes(&Job { controller: None, ..run.clone() }, Some("cj-uid")));
+        assert!(!wakes(&run, Some("cj-uid")), "its own wakes it by its owner reference");
+        assert!(!wakes(&run, None));
+        let elsewhere = ObjectKey::new("ns", "else-1");
+        assert!(!wakes(&Job { key: elsewhere, ..run }, Some("recreated")));
     }
 }
 

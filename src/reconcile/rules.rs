@@ -30,6 +30,7 @@ rules! {
     ExactNewest "exact-newest" "The newest pending instant starts even where the peers' estimate jumps past it."
     GetInNamespace "get-in-namespace" "A Job whose name is taken is fetched from the CronJob's namespace, never from none."
     ForeignRequeues "foreign-requeues" "A taken name never leaves a CronJob without its timer; a foreign Job is named in a Warning ForeignJob."
+    FreedNameWakes "freed-name-wakes" "When a foreign Job under a run's name is gone, the CronJob is looked at: the run may still be owed."
     OwnerByUid "owner-by-uid" "A Job is a child only if its controller has the CronJob's name, kind, group and uid."
     ConsistentLiveCopy "consistent-live-copy" "One copy of the CronJob is decided on and written; a live copy, once adopted, is that copy."
     SnapshotIteration "snapshot-iteration" "A loop over the active list runs over the list as it was at its start."

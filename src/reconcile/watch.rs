@@ -84,6 +84,15 @@ pub fn on_job_deleted(flavor: Flavor, job: &Job, owners: Owners<'_>) -> Reaction
     on_job_added(flavor, job, owners)
 }
 
+/// A Job is gone that belongs to nobody in the cache, or to another than the CronJob after whose run it is named: that CronJob is
+/// looked at, since the run may be waiting for the name (rule `freed-name-wakes`).
+pub fn on_name_freed(job: &Job, owners: Owners<'_>) -> Reaction {
+    let cronjob = job.key.name.rsplit_once('-').map(|(name, _)| ObjectKey::new(job.key.namespace.clone(), name));
+    let uid = cronjob.as_ref().and_then(owners);
+    let is_its_own = uid.is_some() && uid.as_ref() == job.controller.as_ref().map(|owner| &owner.uid);
+    reaction(cronjob.filter(|_| uid.is_some() && !is_its_own))
+}
+
 /// A Job changed: its CronJob is looked at, and so is the one it belonged to before, if that is another.
 pub fn on_job_updated(flavor: Flavor, old: &Job, new: &Job, owners: Owners<'_>) -> Reaction {
     if old.resource_version == new.resource_version {

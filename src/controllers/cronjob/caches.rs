@@ -12,7 +12,7 @@ use crate::engine::Wake;
 use crate::model::{CronJob, Job, ObjectKey, Uid, WallTime};
 use crate::reconcile::{
     JobCache, Operation, Reaction, Settings, on_cronjob_added, on_cronjob_deleted, on_cronjob_updated, on_job_added,
-    on_job_deleted, on_job_updated,
+    on_job_deleted, on_job_updated, on_name_freed,
 };
 
 impl JobCache for Store<Job> {
@@ -103,7 +103,10 @@ impl Feed {
             Change::Applied { old: Some(old), new, initial } => {
                 (new.key.clone(), on_job_updated(flavor, &old, &new, &owners), initial)
             }
-            Change::Deleted { last } => (last.key.clone(), on_job_deleted(flavor, &last, &owners), false),
+            Change::Deleted { last } => {
+                self.wake(&last.key, &on_name_freed(&last, &owners), false);
+                (last.key.clone(), on_job_deleted(flavor, &last, &owners), false)
+            }
         };
         self.wake(&key, &reaction, initial);
     }

@@ -7,7 +7,7 @@ use cronjob_controller::sandbox::store::Object;
 use cronjob_controller::schedule::{Schedule, Zone};
 use serde::Deserialize;
 
-use crate::plan::Api;
+use crate::plan::{Api, Ms};
 
 /// Whole milliseconds since 1970.
 pub(super) type Wall = i64;
@@ -59,6 +59,8 @@ pub(super) struct Job {
     pub(super) due: Option<Wall>,
     pub(super) end: Option<End>,
     pub(super) completed: Option<Wall>,
+    /// When the store first showed its end.
+    pub(super) ended_at: Option<Ms>,
 }
 
 #[derive(Deserialize)]
@@ -208,6 +210,7 @@ impl Job {
             due: wall(due),
             end,
             completed,
+            ended_at: None,
         }
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct Cron {
     pub(super) floor: Wall,
     /// When schedule or zone were last edited, while all was calm, and what the slowest clock showed: the leader's may be that one.
     pub(super) calm_edit: Option<(Ms, Wall)>,
+    /// Finished runs that somebody else deleted, and when: an old cache still counts them.
+    pub(super) left: Vec<(Ms, End)>,
     /// Since when each condition is not as it should be.
     pub(super) wrong_since: [Option<Ms>; 8],
     /// The last time at which a step must have been taken.
