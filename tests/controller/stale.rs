@@ -10,14 +10,6 @@ use serde_json::json;
 
 use crate::world::{World, at, cronjob, cronjobs, jobs, volcano_cronjob, volcano_cronjobs, volcano_jobs};
 
-/// How many Jobs the server has ever taken for an API.
-fn created(world: &World, group: &str) -> u64 {
-    let is_creation = |verb: Verb, resource: &str, code: u16| {
-        verb == Verb::Create && resource == "jobs" && (code == 201 || code == 0)
-    };
-    world.sandbox.requests().sum(|key| key.group == group && is_creation(key.verb, key.resource, key.code))
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_cronjob_that_is_gone_unseen_starts_its_run_once_at_most() {
     let mut world = World::new("2026-03-01T10:00:30Z");
@@ -32,7 +24,7 @@ async fn a_cronjob_that_is_gone_unseen_starts_its_run_once_at_most() {
     world.delete(volcano_cronjobs(), "default", "v").await;
     world.pass_until("2026-03-01T10:04:30Z").await;
     // The first due instant could not be known to be in vain; then the server had said so.
-    assert_eq!((created(&world, "batch"), created(&world, "batch.volcano.sh")), (1, 1));
+    assert_eq!((world.created("batch"), world.created("batch.volcano.sh")), (1, 1));
     world.sandbox.heal();
     world.pass(Duration::from_secs(60)).await;
     for counts in world.counts() {
@@ -51,7 +43,7 @@ async fn a_cronjob_made_anew_unseen_starts_each_run_once() {
     world.delete(cronjobs(), "default", "k").await;
     world.create(&cronjob("k", "* * * * *", json!({}))).await;
     world.pass_until("2026-03-01T10:03:30Z").await;
-    assert!(created(&world, "batch") <= 3, "{}", created(&world, "batch"));
+    assert!(world.created("batch") <= 3, "{}", world.created("batch"));
     world.sandbox.heal();
     world.pass_until("2026-03-01T10:05:30Z").await;
     let minute = at("2026-03-01T10:05:00Z").timestamp() / 60;
@@ -79,7 +71,7 @@ async fn a_run_whose_job_vanishes_while_the_status_cannot_be_written_is_not_repe
                 world.delete(volcano_jobs(), "default", &name).await;
             }
         }
-        assert_eq!((created(&world, "batch"), created(&world, "batch.volcano.sh")), (1, 1), "{code}");
+        assert_eq!((world.created("batch"), world.created("batch.volcano.sh")), (1, 1), "{code}");
         world.sandbox.heal();
         world.pass(Duration::from_secs(60)).await;
         assert_eq!(world.status(cronjobs(), "default", "k")["lastScheduleTime"], "2026-03-01T10:00:00Z");
@@ -179,9 +171,9 @@ async fn a_long_history_does_not_hold_up_what_is_due() {
     world.sandbox.faults().install(slow);
     let limits = json!({"spec": {"successfulJobsHistoryLimit": 2, "startingDeadlineSeconds": 59}});
     world.patch(cronjobs(), "default", "k", &limits).await;
-    let before = created(&world, "batch");
+    let before = world.created("batch");
     world.pass(Duration::from_secs(600)).await;
-    assert_eq!(created(&world, "batch") - before, 10, "one a minute");
+    assert_eq!(world.created("batch") - before, 10, "one a minute");
     assert_eq!(world.times_said("k", "MissSchedule"), 0);
     world.end().await;
 }
@@ -194,6 +186,6 @@ async fn what_was_killed_does_nothing_any_more() {
     world.pass(Duration::from_secs(5)).await;
     world.kill().await;
     world.pass(Duration::from_secs(300)).await;
-    assert_eq!(created(&world, "batch"), 0);
+    assert_eq!(world.created("batch"), 0);
     world.end().await;
 }

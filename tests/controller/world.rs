@@ -10,6 +10,7 @@ use cronjob_controller::cluster::{ApiClientOptions, Clients};
 use cronjob_controller::controllers::{Counts, Manager, Observer, Options, REGISTRY, Setup};
 use cronjob_controller::model::{Happening, ObjectKey, WallTime};
 use cronjob_controller::sandbox::body::SandboxBody;
+use cronjob_controller::sandbox::call::Verb;
 use cronjob_controller::sandbox::resources::{Resource, find};
 use cronjob_controller::sandbox::runner::RunnerOptions;
 use cronjob_controller::sandbox::service::{Disconnected, SandboxService};
@@ -29,6 +30,11 @@ use tower::{Service, ServiceExt};
 /// An instant from its RFC 3339 text.
 pub(crate) fn at(text: &str) -> WallTime {
     text.parse::<DateTime<Utc>>().unwrap()
+}
+
+/// Name of the Job of the CronJob `name` for the due instant `due`.
+pub(crate) fn run_of(name: &str, due: &str) -> String {
+    format!("{name}-{}", at(due).timestamp() / 60)
 }
 
 pub(crate) fn cronjobs() -> &'static Resource {
@@ -70,6 +76,8 @@ impl Observer for Ear {
 pub(crate) struct World {
     pub(crate) sandbox: Sandbox,
     pub(crate) clock: Clock,
+    /// For controllers that are started from now on.
+    pub(crate) options: Options,
     ear: Ear,
     background: CancellationToken,
     tasks: TaskTracker,
@@ -176,7 +184,8 @@ impl World {
         let (background, tasks) = (CancellationToken::new(), TaskTracker::new());
         let (server, cancel) = (sandbox.clone(), background.clone());
         tasks.spawn(async move { server.run_background(cancel).await });
-        Self { sandbox, clock, ear: Ear::default(), background, tasks, running: None }
+        let options = Options::default();
+        Self { sandbox, clock, options, ear: Ear::default(), background, tasks, running: None }
     }
 
     /// Starts the stand-in that runs the Jobs, steered by the annotations of each.
@@ -207,7 +216,7 @@ impl World {
             election: None,
         };
         let controllers: Vec<_> = REGISTRY.iter().collect();
-        let manager = Manager::new(setup, Options::default(), &controllers);
+        let manager = Manager::new(setup, self.options, &controllers);
         let counter = Box::new(manager.counter());
         let stop = CancellationToken::new();
         let task = self.tasks.spawn(manager.run(stop.clone()));
@@ -265,6 +274,14 @@ impl World {
         router.oneshot(request).await.unwrap().status().is_success()
     }
 
+    /// How many Jobs the server has ever taken for an API.
+    pub(crate) fn created(&self, group: &str) -> u64 {
+        let is_creation = |verb: Verb, resource: &str, code: u16| {
+            verb == Verb::Create && resource == "jobs" && (code == 201 || code == 0)
+        };
+        self.sandbox.requests().sum(|key| key.group == group && is_creation(key.verb, key.resource, key.code))
+    }
+
     /// Everything said so far about the CronJob `name`.
     pub(crate) fn said(&self, name: &str) -> Vec<Said> {
         self.ear.0.lock().unwrap().iter().filter(|said| &*said.about.name == name).cloned().collect()
@@ -304,6 +321,13 @@ impl World {
         let path = format!("{}/{name}", path_of(resource, namespace));
         let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"});
         self.request(Method::DELETE, &path, &options).await.unwrap_or_else(|status| panic!("{status:#}"));
+    }
+
+    /// Writes into the status of a CronJob that its run of `due` was started.
+    pub(crate) async fn record(&self, resource: &Resource, name: &str, due: &str) {
+        let path = format!("{}/{name}/status", path_of(resource, "default"));
+        let status = json!({"status": {"lastScheduleTime": due}});
+        self.request(Method::PATCH, &path, &status).await.unwrap_or_else(|status| panic!("{status:#}"));
     }
 
     /// Marks a Job as finished, as its controller would.
