@@ -205,5 +205,6 @@ mod tests {
         let error = read(r#"{"metadata":{"name":"n"},"status":{"active":[{"uid":1}]}}"#).unwrap_err();
         assert_eq!(error.to_string(), "CronJob ?/n: field status.active[0].uid");
         assert_eq!(read("nonsense").unwrap_err().to_string(), "CronJob ?/?: field .");
+        assert_eq!(read(r#"{"":n}"#).unwrap_err().to_string(), "CronJob ?/?: field .");
     }
 }

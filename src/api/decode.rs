@@ -20,6 +20,13 @@ pub struct DecodeError {
     pub source: serde_json::Error,
 }
 
+impl DecodeError {
+    /// In one line with what is wrong with the field: for events, which show no sources.
+    pub fn told(&self) -> String {
+        format!("{self}: {}", self.source)
+    }
+}
+
 /// Decodes `text` as `T`. Only when that fails is the text read a second time, to find out which field was wrong.
 pub(super) fn decode<'a, T: Deserialize<'a>>(kind: &'static str, text: &'a str) -> Result<T, DecodeError> {
     serde_json::from_str(text).map_err(|plain| explain::<T>(kind, text, plain))
@@ -31,6 +38,8 @@ fn explain<'a, T: Deserialize<'a>>(kind: &'static str, text: &'a str, plain: ser
         Ok(_) => (".".to_owned(), plain),
         Err(error) => (error.path().to_string(), error.into_inner()),
     };
+    // A field may be called nothing.
+    let field = if field.is_empty() { ".".to_owned() } else { field };
     DecodeError { kind, object: object_name(text), field, source }
 }
 

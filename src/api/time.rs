@@ -27,9 +27,11 @@ pub fn rfc3339(at: WallTime, offset_s: i32) -> String {
     text
 }
 
-/// The instant that an RFC 3339 text names; `None` when it is not one.
+/// The instant that an RFC 3339 text names; `None` when it is not one, or when its year in UTC is not of four digits, so that what
+/// was read can be written again.
 pub(super) fn parse_rfc3339(text: &str) -> Option<WallTime> {
-    DateTime::parse_from_rfc3339(text).ok().map(|at| at.with_timezone(&Utc))
+    let at = DateTime::parse_from_rfc3339(text).ok()?.with_timezone(&Utc);
+    (0..=9999).contains(&at.year()).then_some(at)
 }
 
 #[cfg(test)]
@@ -43,6 +45,19 @@ mod tests {
         assert_eq!(rfc3339(at, 20_700), "2024-03-01T15:45:00+05:45");
         assert_eq!(rfc3339(at, -12_600), "2024-03-01T06:30:00-03:30");
         assert_eq!(rfc3339(at, -2_670), "2024-03-01T09:15:30-00:44");
+    }
+
+    #[test]
+    fn what_is_read_can_be_written_and_read_again() {
+        for text in
+            ["0000-01-01T00:00:00Z", "1969-12-31T23:59:60Z", "9999-12-31T23:59:59Z", "9999-12-31T23:59:59+00:01"]
+        {
+            let at = parse_rfc3339(text).unwrap();
+            assert_eq!(parse_rfc3339(&rfc3339(at, 0)).map(|at| at.timestamp()), Some(at.timestamp()), "{text}");
+        }
+        for text in ["0000-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01"] {
+            assert_eq!(parse_rfc3339(text), None, "{text}");
+        }
     }
 
     #[test]

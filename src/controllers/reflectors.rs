@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::api::{DecodeError, decode_cronjob, decode_job, wire};
+use crate::api::{decode_cronjob, decode_job, wire};
 use crate::clock::Clock;
 use crate::cluster::{Reflector, ReflectorMetrics, ReflectorOptions, Sink, Store};
 use crate::model::{CronJob, Flavor, Job};
@@ -23,7 +23,7 @@ impl Source<'_> {
         let flavor = self.flavor;
         let resource = format!("cronjobs.{}", wire(flavor).group);
         let options = ReflectorOptions::new(wire(flavor).cronjobs_path(None), resource, self.seed);
-        let decode = move |raw: &RawValue| -> Result<CronJob, DecodeError> { decode_cronjob(flavor, raw.get()) };
+        let decode = move |raw: &RawValue| decode_cronjob(flavor, raw.get()).map_err(|error| error.told());
         Reflector::new(self.watches.clone(), self.clock.clone(), options, decode, sink, self.metrics)
             .filling(store.clone())
     }
@@ -33,7 +33,7 @@ impl Source<'_> {
         let flavor = self.flavor;
         let seed = self.seed.wrapping_add(1);
         let options = ReflectorOptions::new(wire(flavor).jobs_path(None), wire(flavor).jobs_resource, seed);
-        let decode = move |raw: &RawValue| -> Result<Job, DecodeError> { decode_job(flavor, raw.get()) };
+        let decode = move |raw: &RawValue| decode_job(flavor, raw.get()).map_err(|error| error.told());
         Reflector::new(self.watches.clone(), self.clock.clone(), options, decode, sink, self.metrics)
             .filling(store.clone())
     }

@@ -21,6 +21,9 @@ pub struct ApiFailure {
 /// `reason` of what was not sent.
 const WITHHELD: &str = "NotLeading";
 
+/// `reason` of an answer that cannot be read.
+const UNREADABLE: &str = "UnreadableAnswer";
+
 /// How long it takes until it is known whether this process leads again.
 const WITHHELD_FOR: Duration = Duration::from_secs(1);
 
@@ -38,6 +41,16 @@ impl ApiFailure {
     /// It was never sent: see [`ApiFailure::withheld`].
     pub fn is_withheld(&self) -> bool {
         self.code == 0 && &*self.reason == WITHHELD
+    }
+
+    /// A good answer came that cannot be read; `message` says what is wrong with it. It leaves open what the server did.
+    pub fn unreadable(message: String) -> Self {
+        Self { reason: UNREADABLE.into(), message: message.into(), ..Self::default() }
+    }
+
+    /// The object is there and cannot be read: see [`ApiFailure::unreadable`].
+    pub fn is_unreadable(&self) -> bool {
+        self.code == 0 && &*self.reason == UNREADABLE
     }
 
     /// The object does not exist.

@@ -6,6 +6,7 @@
 //! - Bounded: each list holds at most as many entries as the CronJob has children, or [`MAX_CREATED`].
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chrono::TimeDelta;
@@ -42,9 +43,9 @@ pub struct Memory {
     /// Jobs created that the cache has not shown yet.
     created: Vec<Created>,
     /// Jobs deleted that the cache still shows.
-    deleted: Vec<Uid>,
+    deleted: BTreeSet<Uid>,
     /// Unknown Jobs spoken of, as long as the cache shows them.
-    unknown: Vec<Uid>,
+    unknown: BTreeSet<Uid>,
     /// Newest due instant for which each was said, in unix minutes.
     said: [Option<i64>; Once::COUNT],
     /// The run whose creation was sent and not answered: it may have a Job that no cache shows yet.
@@ -152,11 +153,16 @@ impl Memory {
     /// the cache shows too.
     pub(super) fn children(&mut self, cache: &dyn JobCache, now: WallTime) -> Vec<Arc<Job>> {
         let mut children = cache.children(&self.uid);
-        let shows = |uid: &Uid| children.iter().any(|child| child.uid == *uid);
-        self.deleted.retain(|uid| shows(uid));
-        self.unknown.retain(|uid| shows(uid));
+        let remembers_none = self.deleted.is_empty() && self.unknown.is_empty() && self.created.is_empty();
+        if remembers_none {
+            return children;
+        }
+        let shown: BTreeSet<&Uid> = children.iter().map(|child| &child.uid).collect();
+        self.deleted.retain(|uid| shown.contains(uid));
+        self.unknown.retain(|uid| shown.contains(uid));
         let version = if self.created.is_empty() { None } else { cache.version() };
-        self.created.retain(|created| !shows(&created.job.uid) && created.is_believed(version.as_deref(), now));
+        self.created
+            .retain(|created| !shown.contains(&created.job.uid) && created.is_believed(version.as_deref(), now));
         children.retain(|child| !self.deleted.contains(&child.uid));
         children.extend(self.created.iter().map(|created| created.job.clone()));
         children
@@ -177,9 +183,7 @@ impl Memory {
 
     pub(super) fn on_deleted(&mut self, uid: &Uid) {
         self.created.retain(|created| created.job.uid != *uid);
-        if !self.deleted.contains(uid) {
-            self.deleted.push(uid.clone());
-        }
+        self.deleted.insert(uid.clone());
     }
 
     /// The server took a status based on `base` and returned `cronjob`.
@@ -206,11 +210,7 @@ impl Memory {
 
     /// Whether this unknown Job is spoken of for the first time; notes it.
     pub(super) fn first_unknown(&mut self, uid: &Uid) -> bool {
-        let first = !self.unknown.contains(uid);
-        if first {
-            self.unknown.push(uid.clone());
-        }
-        first
+        self.unknown.insert(uid.clone())
     }
 }
 
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(memory.children(&cache, at(0)), vec![]);
         assert_eq!(memory.job(&cache, &job.key), None);
         assert_eq!(memory.children(&Cache(vec![], None), at(0)), vec![]);
-        assert_eq!(memory.deleted, vec![]);
+        assert_eq!(memory.deleted, BTreeSet::new());
     }
 
     #[test]

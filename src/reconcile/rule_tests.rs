@@ -185,6 +185,25 @@ fn same_name_other_uid() {
 }
 
 #[test]
+fn unreadable_job_stays() {
+    for (policy, last) in [(Policy::Allow, "createJob"), (Policy::Forbid, "getJob ns/job")] {
+        let mut scene = Scene::new(K, 60);
+        scene.cronjob.spec.policy = policy;
+        scene.cronjob.status.active = vec![reference(&child_of(K, "job", -20))];
+        scene.failing = vec![("getJob ns/job", ApiFailure::unreadable("Job ns/job: field status".to_owned()))];
+        let ran = scene.step();
+        assert!(ran.calls.iter().any(|call| call.starts_with(last)), "{:?}", ran.calls);
+        assert_eq!(ran.calls.iter().any(|call| call.starts_with("createJob")), policy == Policy::Allow);
+        assert_eq!(
+            (ran.reasons()[0], &*ran.outcome.happenings[0].message),
+            ("UnreadableObject", "Job ns/job: field status")
+        );
+        assert_eq!(ran.outcome.error, None);
+        assert!(ran.written.is_none_or(|status| &*status.active[0].name == "job"));
+    }
+}
+
+#[test]
 fn own_run_readopted() {
     for flavor in BOTH {
         // The Job of 10:00 exists; that it was started was never recorded. It is 11:00 now.

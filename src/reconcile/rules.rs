@@ -37,6 +37,7 @@ rules! {
     NoParserPanic "no-parser-panic" "A schedule on which the peers' parser panics is a parse error."
     StatusAlwaysWritten "status-always-written" "A changed status is written after an error too, and a failed write is an error."
     SameNameOtherUid "same-name-other-uid" "An active entry whose name now belongs to another uid is dropped as missing."
+    UnreadableJobStays "unreadable-job-stays" "An active entry whose Job cannot be read stays, with a Warning UnreadableObject, and the step goes on."
     OwnRunReadopted "own-run-readopted" "An unfinished run of ours that the status forgot goes back into active and raises lastScheduleTime."
     OwnRunRecorded "own-run-recorded" "A finished run of ours that the status forgot raises lastScheduleTime, before history may delete it."
     HistoryInPortions "history-in-portions" "One step deletes at most 50 Jobs for history, so that what is due does not wait; the next steps go on."

@@ -7,14 +7,15 @@
 //! - One copy of the CronJob (`base`) is decided on and written, with `status` as it is edited (rule `consistent-live-copy`).
 //! - Calls are bounded by three per child and active entry, and a handful more.
 
+mod active;
 mod create;
 mod gates;
-mod trail;
 mod upkeep;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use self::active::ActiveList;
 use super::call::{Answer, Call, Next, Outcome, RunResult, StepError};
 use super::due::{Timetable, WAKE_DELAY, zone_of};
 use super::memory::{JobCache, Memory};
@@ -23,7 +24,6 @@ use crate::model::{
     ApiFailure, CronJob, CronJobStatus, EventType, Flavor, Happening, Job, ObjectReference, Uid, WallTime, unix_minutes,
 };
 use crate::schedule::{MissedCount, ParseError, Zone};
-use trail::Trail;
 
 /// What is the same for every step of one controller.
 #[derive(Clone, Copy, Debug)]
@@ -43,15 +43,15 @@ pub struct Step<'a> {
     cache: &'a dyn JobCache,
     /// The copy decided on.
     base: Arc<CronJob>,
-    /// Its status as edited so far.
+    /// Its status as edited so far, but for `active`, which is the next field.
     status: CronJobStatus,
+    /// `status.active` as edited so far.
+    active: ActiveList,
     /// Whether `status` is to be written; also set by edits that change nothing, as in the peers.
     changed: bool,
     /// Uids taken out of `active` in this step; they stay out when a live copy is adopted.
-    dropped: Vec<Uid>,
+    dropped: BTreeSet<Uid>,
     children: Vec<Arc<Job>>,
-    /// Of the searches in `active`.
-    trail: Trail,
     /// How many instants are pending, the one to start included.
     pending: MissedCount,
     todo: VecDeque<Task>,
@@ -120,11 +120,11 @@ impl<'a> Step<'a> {
             local: settings.local_zone,
             now,
             cache,
+            active: ActiveList::new(std::mem::take(&mut status.active)),
             status,
             changed: forgotten,
-            dropped: Vec::new(),
+            dropped: BTreeSet::new(),
             children: children.into_iter().filter(|job| is_child(job, &base, profile)).collect(),
-            trail: Trail::default(),
             pending: MissedCount::Exactly(0),
             todo,
             awaiting: None,
@@ -213,7 +213,8 @@ impl<'a> Step<'a> {
     }
 
     fn write(&self) -> Option<Call> {
-        self.changed.then(|| Call::PatchStatus { base: self.base.clone(), status: self.status.clone() })
+        let status = || CronJobStatus { active: self.active.to_vec(), ..self.status };
+        self.changed.then(|| Call::PatchStatus { base: self.base.clone(), status: status() })
     }
 
     fn on_written(&mut self, answer: Answer) {
@@ -282,19 +283,19 @@ impl<'a> Step<'a> {
     }
 
     fn is_active(&self, uid: &Uid) -> bool {
-        self.trail.finds(&self.status.active, |reference| reference.uid == *uid)
+        self.active.holds(uid)
     }
 
     /// Takes a uid out of `active`; the status counts as changed even if it wasn't in, as in the peers.
     fn drop_active(&mut self, uid: &Uid) {
-        self.status.active.retain(|reference| reference.uid != *uid);
-        self.dropped.push(uid.clone());
+        self.active.remove(uid);
+        self.dropped.insert(uid.clone());
         self.changed = true;
     }
 
     /// Appends a Job to `active` and raises lastScheduleTime to the instant of its run.
     fn add_active(&mut self, job: &Job, at: WallTime) {
-        self.status.active.push(ObjectReference {
+        self.active.push(ObjectReference {
             kind: "Job".into(),
             api_version: self.profile.api_version.into(),
             namespace: (&*job.key.namespace).into(),
@@ -306,11 +307,6 @@ impl<'a> Step<'a> {
         self.status.last_schedule_time = self.status.last_schedule_time.max(Some(at));
         self.changed = true;
     }
-}
-
-/// Whether a reference to this uid is in the list.
-fn holds(active: &[ObjectReference], uid: &Uid) -> bool {
-    active.iter().any(|reference| reference.uid == *uid)
 }
 
 /// Whether a Job belongs to the CronJob (rule `owner-by-uid`).

@@ -101,13 +101,13 @@ async fn connection(
     router: Router,
     shutdown: CancellationToken,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let Some(tls) = tls else { return Ok(requests(stream, &PLAIN, router, shutdown).await?) };
+    let Some(tls) = tls else { return Ok(answer(stream, false, router, shutdown).await?) };
     let handshake = timeout(HANDSHAKE, tls.accept(stream));
     let Some(greeted) = shutdown.run_until_cancelled(handshake).await else { return Ok(()) };
     let stream = greeted??;
     place.reached(Stage::Greeted);
     let router = router.layer(middleware::from_fn(move |request, next| noted(place.clone(), request, next)));
-    Ok(requests(stream, &SECURE, router, shutdown).await?)
+    Ok(answer(stream, true, router, shutdown).await?)
 }
 
 /// Answers, and notes that whoever asked was given what it asked for.
@@ -119,16 +119,15 @@ async fn noted(place: Arc<Place>, request: Request, next: Next) -> axum::respons
     answer
 }
 
-/// Answers the requests of one connection.
-async fn requests<S>(
-    stream: S,
-    patience: &Patience,
-    router: Router,
-    shutdown: CancellationToken,
-) -> Result<(), hyper::Error>
+/// Answers the requests of one connection, whatever carries it, until it ends; `secure` says whose patience it has.
+///
+/// # Errors
+/// Whoever asked spoke no HTTP, or went away.
+pub async fn answer<S>(stream: S, secure: bool, router: Router, shutdown: CancellationToken) -> Result<(), hyper::Error>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let patience = if secure { &SECURE } else { &PLAIN };
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(patience.head).max_buf_size(HEAD_BYTES).keep_alive(patience.kept);
     let service = TowerToHyperService::new(router);

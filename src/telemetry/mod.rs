@@ -25,7 +25,7 @@ pub use access::{Access, Question, Reviewer, User, Verdict};
 pub use certificate::{Certificate, CertificateError, CertificateSource};
 pub use controller::{Breach, CROWD, ControllerMetrics, CronMetrics, InvalidReason, RunResult};
 pub use health::{Health, Heartbeat, Scope};
-pub use listen::serve;
+pub use listen::{answer, serve};
 pub use logs::{LogError, LogFormat, init as init_logs, log_panics, subscriber as log_subscriber};
 pub use metrics::{Exposition, Registry};
 pub use pages::{Flag, Status, pages_router};

@@ -11,6 +11,7 @@ mod edges;
 mod edits;
 mod election;
 mod herd;
+mod hostile;
 mod missed;
 mod replicas;
 mod scale;

@@ -12,7 +12,7 @@ use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
 
 use super::environment::Environment;
 use super::fields::find;
-use super::{Fault, Origin, Setting, read_file};
+use super::{Fault, Origin, Setting, bytes_of, read_file};
 use crate::cli::values::Contradiction;
 use crate::cli::{Args, Command as Chosen};
 use crate::telemetry::Flag;
@@ -79,7 +79,7 @@ pub(crate) fn load(line: &[OsString], environment: &Environment) -> Result<Loade
     let told =
         environment_settings.iter().find(|setting| setting.flag == "config").map(|setting| setting.value.clone());
     if let Some(file) = given.get_one::<PathBuf>("config").cloned().or(told.map(PathBuf::from)) {
-        layers.lay_file(&file).map_err(LoadError::Unreadable)?;
+        layers.lay_file(&file, &bytes_of(&file).map_err(LoadError::Unreadable)?);
     }
     layers.lay(environment_settings);
     let (args, matches) = layers.read(command, line)?;
@@ -97,9 +97,17 @@ pub(crate) fn load(line: &[OsString], environment: &Environment) -> Result<Loade
 /// # Errors
 /// It cannot be read.
 pub(super) fn validate(file: &Path) -> anyhow::Result<Vec<Fault>> {
+    faults_of(file, &bytes_of(file)?)
+}
+
+/// All that is wrong with the bytes of the file at `path`.
+///
+/// # Errors
+/// The command line itself is not sound.
+pub(super) fn faults_of(path: &Path, bytes: &[u8]) -> anyhow::Result<Vec<Fault>> {
     let command = Args::command();
     let mut layers = Layers::new(&command);
-    layers.lay_file(file)?;
+    layers.lay_file(path, bytes);
     match layers.read(command, &["cronjob-controller".into(), RUN.into()]) {
         Ok(_) => Ok(Vec::new()),
         Err(LoadError::Faults(faults)) => Ok(faults),
@@ -122,11 +130,10 @@ impl Layers {
         Self { run, settings: BTreeMap::new(), faults: Vec::new() }
     }
 
-    fn lay_file(&mut self, path: &Path) -> anyhow::Result<()> {
-        let (settings, faults) = read_file(path)?;
+    fn lay_file(&mut self, path: &Path, bytes: &[u8]) {
+        let (settings, faults) = read_file(path, bytes);
         self.faults.extend(faults);
         self.lay(settings);
-        Ok(())
     }
 
     /// Lays settings on top of those that are there; one that its flag refuses becomes a fault, also if another layer is to

@@ -134,11 +134,22 @@ fn print(text: &str) -> ExitCode {
     }
 }
 
+/// All that is wrong with a configuration file of these bytes, a line each; `path` is what it is called.
+///
+/// # Errors
+/// The flags of this program contradict each other.
+pub fn check(path: &Path, bytes: &[u8]) -> anyhow::Result<Vec<String>> {
+    Ok(layers::faults_of(path, bytes)?.iter().map(ToString::to_string).collect())
+}
+
+fn bytes_of(path: &Path) -> anyhow::Result<Vec<u8>> {
+    read_regular(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
 /// What the file at `path` sets, and what is wrong with its shape.
-fn read_file(path: &Path) -> anyhow::Result<(Vec<Setting>, Vec<Fault>)> {
-    let bytes = read_regular(path).with_context(|| format!("cannot read {}", path.display()))?;
+fn read_file(path: &Path, bytes: &[u8]) -> (Vec<Setting>, Vec<Fault>) {
     let run = run_command();
-    let (found, wrong) = read::read(&bytes, &|flag, value| layers::refusal(&run, flag, value.as_ref()).is_none());
+    let (found, wrong) = read::read(bytes, &|flag, value| layers::refusal(&run, flag, value.as_ref()).is_none());
     let origin = |line, field| Origin::File { path: path.to_owned(), line, field };
     let settings = found.into_iter().map(|found| Setting {
         flag: found.flag,
@@ -147,7 +158,7 @@ fn read_file(path: &Path) -> anyhow::Result<(Vec<Setting>, Vec<Fault>)> {
     });
     let faults =
         wrong.into_iter().map(|wrong| Fault { origin: origin(wrong.line, wrong.field), message: wrong.message });
-    Ok((settings.collect(), faults.collect()))
+    (settings.collect(), faults.collect())
 }
 
 /// A file that sets every flag that has a default to it, and names the others.
@@ -191,7 +202,7 @@ mod tests {
         let file = folder.path().join("config.yaml");
         std::fs::write(&file, defaults(&run_command())).unwrap();
         assert_eq!(layers::validate(&file).unwrap(), []);
-        let (settings, _) = read_file(&file).unwrap();
+        let (settings, _) = read_file(&file, &bytes_of(&file).unwrap());
         let run = run_command();
         for setting in &settings {
             assert_eq!(default_of(find(&run, &setting.flag).unwrap()), setting.value.to_str(), "{}", setting.flag);

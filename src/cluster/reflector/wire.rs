@@ -8,6 +8,7 @@ use http::header::{ACCEPT, ACCEPT_ENCODING};
 use http::{HeaderValue, Request};
 use kube::client::Body;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::model::{ObjectKey, Uid};
@@ -52,14 +53,19 @@ struct Probe {
     metadata: ProbeMeta,
 }
 
+/// What stands in the place of a text and is none counts as absent, but for the name, without which nothing can be said.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ProbeMeta {
-    namespace: String,
+    namespace: Value,
     name: String,
-    uid: String,
-    resource_version: String,
-    annotations: Option<std::collections::BTreeMap<String, String>>,
+    uid: Value,
+    resource_version: Value,
+    annotations: Value,
+}
+
+fn owned(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 /// Name and version of an object, read from its metadata alone.
@@ -75,12 +81,11 @@ pub(crate) struct Identity {
 /// Reads the metadata of an object; `None` when not even that is possible.
 pub(crate) fn identity(object: &RawValue) -> Option<Identity> {
     let Probe { metadata } = serde_json::from_str(object.get()).ok()?;
-    let annotation = metadata.annotations.as_ref().and_then(|a| a.get(INITIAL_EVENTS_END));
     Some(Identity {
-        key: ObjectKey::new(metadata.namespace, metadata.name),
-        uid: metadata.uid.into(),
-        version: metadata.resource_version,
-        ends_initial: annotation.is_some_and(|value| value == "true"),
+        key: ObjectKey::new(owned(&metadata.namespace), metadata.name),
+        uid: owned(&metadata.uid).into(),
+        version: owned(&metadata.resource_version),
+        ends_initial: metadata.annotations[INITIAL_EVENTS_END] == "true",
     })
 }
 
@@ -199,5 +204,13 @@ mod tests {
         let other = raw(r#"{"metadata":{"resourceVersion":"9","annotations":null}}"#);
         assert!(identity(&end).unwrap().ends_initial);
         assert!(!identity(&other).unwrap().ends_initial);
+    }
+
+    #[test]
+    fn an_object_is_known_by_its_name_whatever_the_rest_of_its_metadata_is() {
+        let text = r#"{"metadata":{"namespace":"s","name":"n","uid":7,"resourceVersion":null,"annotations":true}}"#;
+        let raw = serde_json::from_str::<Box<RawValue>>(text).unwrap();
+        let identity = identity(&raw).unwrap();
+        assert_eq!((identity.key.to_string().as_str(), identity.uid.is_empty(), &*identity.version), ("s/n", true, ""));
     }
 }

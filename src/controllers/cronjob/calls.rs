@@ -104,7 +104,7 @@ fn request(method: Method, path: String, content: &'static str, body: Vec<u8>) -
 /// Decodes a good answer. One that cannot be read leaves open what the server did, like no answer at all.
 fn readable<T>(body: &Bytes, decode: impl FnOnce(&str) -> Result<T, DecodeError>) -> Result<T, ApiFailure> {
     let text = std::str::from_utf8(body).map_err(|error| unusable(format!("the answer is not UTF-8: {error}")))?;
-    decode(text).map_err(|error| unusable(format!("the answer cannot be read: {error}")))
+    decode(text).map_err(|error| ApiFailure::unreadable(format!("the answer cannot be read: {}", error.told())))
 }
 
 fn unusable(message: String) -> ApiFailure {

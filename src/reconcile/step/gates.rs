@@ -90,7 +90,7 @@ impl Step<'_> {
             return self.wait();
         }
         match self.base.spec.policy {
-            Policy::Forbid if !self.status.active.is_empty() => self.skip(at),
+            Policy::Forbid if !self.active.is_empty() => self.skip(at),
             Policy::Replace => self.start_after_replacing(at, due.count),
             _ => self.start_run(at, due.count),
         }
@@ -114,7 +114,7 @@ impl Step<'_> {
         let named = |reference: &&crate::model::ObjectReference| {
             *reference.name == *name && *reference.namespace == *self.base.key.namespace
         };
-        self.status.active.iter().any(|reference| named(&reference)) || self.status.last_schedule_time >= Some(at)
+        self.active.iter().any(|reference| named(&reference)) || self.status.last_schedule_time >= Some(at)
     }
 
     fn skip(&mut self, at: WallTime) {
@@ -129,10 +129,10 @@ impl Step<'_> {
 
     /// Every active Job is fetched and deleted first (rule `snapshot-iteration`: those that are active now).
     fn start_after_replacing(&mut self, at: WallTime, pending: MissedCount) {
-        if let (false, Some((reason, message))) = (self.status.active.is_empty(), self.profile.words.replacing) {
+        if let (false, Some((reason, message))) = (self.active.is_empty(), self.profile.words.replacing) {
             self.say(EventType::Warning, reason, message.to_owned());
         }
-        let active = self.status.active.iter().cloned().map(Task::Replace).collect::<Vec<_>>();
+        let active = self.active.iter().cloned().map(Task::Replace).collect::<Vec<_>>();
         self.start_run(at, pending);
         for task in active.into_iter().rev() {
             self.todo.push_front(task);

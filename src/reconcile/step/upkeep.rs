@@ -1,9 +1,10 @@
 //! The upkeep before the decision: history, children, and the entries of `active`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::trail::Trail;
-use super::{Step, Task, cronjob_of, deleted_of, holds, job_of};
+use super::active::ActiveList;
+use super::{Step, Task, cronjob_of, deleted_of, job_of};
 use crate::model::{
     CronJob, CronJobStatus, EventType, Finish, Job, ObjectKey, ObjectReference, Uid, WallTime, job_name,
 };
@@ -23,10 +24,9 @@ impl Step<'_> {
                 self.children.iter().map(|job| Task::Child { job: job.clone(), finished, unknown }).collect()
             }
             Stage::ActiveList => {
-                let trail = Trail::default();
-                let childless =
-                    |reference: &&ObjectReference| !trail.finds(&self.children, |job| job.uid == reference.uid);
-                self.status.active.iter().filter(childless).cloned().map(Task::Reference).collect()
+                let children: BTreeSet<&Uid> = self.children.iter().map(|job| &job.uid).collect();
+                let childless = |reference: &&ObjectReference| !children.contains(&reference.uid);
+                self.active.iter().filter(childless).cloned().map(Task::Reference).collect()
             }
         };
         for task in tasks.into_iter().rev() {
@@ -130,7 +130,7 @@ impl Step<'_> {
             let text = format!("CronJob {} was deleted and created again; the cache shows the old one", live.key);
             return self.fail(StepError::new(text, Retry::Conflict));
         }
-        if holds(&live.status.active, &job.uid) {
+        if live.status.active.iter().any(|reference| reference.uid == job.uid) {
             self.adopt(live);
         } else if let Some(at) = self.own_run(job) {
             self.add_active(job, at);
@@ -153,19 +153,28 @@ impl Step<'_> {
 
     /// Goes on with the live copy (rule `consistent-live-copy`): what this step did to the status so far is done to it too.
     fn adopt(&mut self, live: Arc<CronJob>) {
-        let earlier = std::mem::replace(&mut self.status, live.status.clone());
-        let dropped = &self.dropped;
-        self.status.active.retain(|reference| !dropped.contains(&reference.uid));
+        let earlier = std::mem::replace(&mut self.status, CronJobStatus { active: Vec::new(), ..live.status });
+        let added = self.added();
+        self.active = ActiveList::new(live.status.active.clone());
+        for uid in &self.dropped {
+            self.active.remove(uid);
+        }
         self.status.last_successful_time = self.status.last_successful_time.max(earlier.last_successful_time);
         if earlier.last_schedule_time > self.base.status.last_schedule_time {
             self.status.last_schedule_time = self.status.last_schedule_time.max(earlier.last_schedule_time);
         }
-        for reference in added_in(&earlier, &self.base.status) {
-            if !holds(&self.status.active, &reference.uid) {
-                self.status.active.push(reference.clone());
+        for reference in added {
+            if !self.active.holds(&reference.uid) {
+                self.active.push(reference);
             }
         }
         self.base = live;
+    }
+
+    /// Runs taken back into `active` in this step.
+    fn added(&self) -> Vec<ObjectReference> {
+        let original: BTreeSet<&Uid> = self.base.status.active.iter().map(|reference| &reference.uid).collect();
+        self.active.iter().filter(|reference| !original.contains(&reference.uid)).cloned().collect()
     }
 
     /// An entry of `active` that is no child: on the server, or in the cache, is it still there?
@@ -195,6 +204,10 @@ impl Step<'_> {
         let found: Option<Uid> = match job_of(answer) {
             Ok(job) => Some(job.uid.clone()),
             Err(failure) if failure.is_not_found() => None,
+            // Rule `unreadable-job-stays`: it is there, and how it fares nobody can tell; the runs of others must not wait for it.
+            Err(failure) if failure.is_unreadable() => {
+                return self.say(EventType::Warning, "UnreadableObject", failure.message.into());
+            }
             Err(failure) => return self.fail(StepError::of(&failure)),
         };
         if found.as_ref() != Some(&reference.uid) {
@@ -211,9 +224,4 @@ impl Step<'_> {
         };
         ObjectKey::new(namespace, &*reference.name)
     }
-}
-
-/// Runs taken back into `active` in this step.
-fn added_in<'s>(edited: &'s CronJobStatus, original: &'s CronJobStatus) -> impl Iterator<Item = &'s ObjectReference> {
-    edited.active.iter().filter(|reference| !holds(&original.active, &reference.uid))
 }
