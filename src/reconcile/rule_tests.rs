@@ -262,6 +262,23 @@ fn own_run_recorded() {
 }
 
 #[test]
+fn a_success_is_deleted_before_it_is_written_as_in_the_peers() {
+    for flavor in BOTH {
+        let mut scene = Scene::new(flavor, 1);
+        scene.cronjob.status.last_schedule_time = Some(at(0));
+        scene.cronjob.spec.successful_limit = Some(0);
+        scene.jobs = vec![finished(Finish::Complete, run(flavor, 0))];
+        let ran = scene.step();
+        assert_eq!(ran.calls, [format!("deleteJob ns/{}", run(flavor, 0).key.name), "updateStatus ns/cj".into()]);
+        assert_eq!(ran.written.unwrap().last_successful_time, Some(at(0)));
+        // The process died between the two: the Job is gone, and nobody knows of its success any more.
+        scene.jobs.clear();
+        scene.memory = super::Memory::default();
+        assert!(scene.step().written.is_none());
+    }
+}
+
+#[test]
 fn history_in_portions() {
     for flavor in BOTH {
         let mut scene = Scene::new(flavor, 0);

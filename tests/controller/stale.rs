@@ -189,3 +189,25 @@ async fn what_was_killed_does_nothing_any_more() {
     assert_eq!(world.created("batch"), 0);
     world.end().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn nothing_starts_before_the_jobs_are_listed() {
+    let mut world = World::new("2026-03-01T09:59:30Z");
+    world.create(&volcano_cronjob("v", "* * * * *", json!({"concurrencyPolicy": "Forbid"}))).await;
+    world.start();
+    world.pass_until("2026-03-01T10:00:30Z").await;
+    assert_eq!(world.created("batch.volcano.sh"), 1);
+    // Nobody ends that Job. The next process gets its CronJobs at once and its Jobs late: an active Job that the cache does not
+    // show must not pass for one that is gone.
+    world.kill().await;
+    let late = Fault::new(Action::Delay(Duration::from_secs(600)));
+    world.sandbox.faults().install(late.on(Verb::List).on(Verb::Watch).resource("batch.volcano.sh", "jobs"));
+    world.start();
+    world.pass_until("2026-03-01T10:03:30Z").await;
+    assert_eq!(world.created("batch.volcano.sh"), 1);
+    world.sandbox.heal();
+    world.pass_until("2026-03-01T10:20:30Z").await;
+    assert_eq!(world.created("batch.volcano.sh"), 1);
+    assert_eq!(world.status(volcano_cronjobs(), "default", "v")["active"].as_array().map(Vec::len), Some(1));
+    world.end().await;
+}

@@ -74,8 +74,9 @@ pub(crate) struct Asked {
 
 struct Inner {
     entries: Vec<Entry>,
-    /// By row of the table of resources: every change up to this revision is among the entries.
-    seen: Vec<u64>,
+    watched: Vec<&'static Resource>,
+    /// Every change of theirs up to this revision is among the entries.
+    seen: u64,
 }
 
 /// Writes everything down. Clones write into the same book.
@@ -94,7 +95,8 @@ fn is_watched(resource: &Resource) -> bool {
 impl Recorder {
     pub(crate) fn new(clock: Clock) -> Self {
         let began = clock.mono();
-        let inner = Inner { entries: Vec::new(), seen: vec![0; RESOURCES.len()] };
+        let watched = RESOURCES.iter().filter(|resource| is_watched(resource)).collect();
+        let inner = Inner { entries: Vec::new(), watched, seen: 0 };
         Self { inner: Arc::new(Mutex::new(inner)), clock, began }
     }
 
@@ -125,11 +127,11 @@ fn replica_of(client: &str) -> Option<usize> {
 impl Tap for Recorder {
     fn on_written(&self, store: &Store) {
         let at = self.now();
-        let Inner { entries, seen } = &mut *self.inner.lock().unwrap();
+        let Inner { entries, watched, seen } = &mut *self.inner.lock().unwrap();
         let first = entries.len();
-        for (row, resource) in RESOURCES.iter().enumerate().filter(|(_, resource)| is_watched(resource)) {
+        for resource in watched.iter().copied() {
             let Some(collection) = store.collection(resource) else { continue };
-            for change in collection.log().since(seen[row]).unwrap_or_else(|_| panic!("the log was compacted unseen")) {
+            for change in collection.log().since(*seen).unwrap_or_else(|_| panic!("the log was compacted unseen")) {
                 let changed = Changed {
                     revision: change.revision,
                     resource,
@@ -141,7 +143,7 @@ impl Tap for Recorder {
             }
         }
         // Whatever is written later, or forgotten meanwhile: up to here all has been seen.
-        seen.fill(store.revision());
+        *seen = store.revision();
         // One write may touch several kinds (a namespace with what is in it).
         entries[first..].sort_by_key(|entry| match &entry.what {
             What::Changed(changed) => changed.revision,

@@ -1,9 +1,11 @@
 //! Fields that stand twice in the text of an object. A tree does not know any more, so the text is read once for this alone.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::fmt;
 
+use rustc_hash::FxHashSet;
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::fields::join;
@@ -13,15 +15,37 @@ pub fn duplicate_fields(text: &[u8]) -> Vec<String> {
     let found = RefCell::new(Vec::new());
     let mut reader = serde_json::Deserializer::from_slice(text);
     // What cannot be read is told by whoever reads it for good.
-    let _ = Place { path: String::new(), found: &found }.deserialize(&mut reader);
+    let _ = Place { at: At::Root, found: &found }.deserialize(&mut reader);
     found.into_inner()
+}
+
+/// Where a value stands. Spelt out only for a field that stands twice: every write is read here.
+#[derive(Clone, Copy)]
+enum At<'a> {
+    Root,
+    Field(&'a At<'a>, &'a str),
+    Item(&'a At<'a>, usize),
+}
+
+impl At<'_> {
+    fn path(&self) -> String {
+        match self {
+            Self::Root => String::new(),
+            Self::Field(parent, name) => join(&parent.path(), name),
+            Self::Item(parent, index) => format!("{}[{index}]", parent.path()),
+        }
+    }
 }
 
 /// A value, and where it stands.
 struct Place<'a> {
-    path: String,
+    at: At<'a>,
     found: &'a RefCell<Vec<String>>,
 }
+
+/// The name of a field: borrowed from the text unless it has escapes.
+#[derive(Deserialize)]
+struct Name<'text>(#[serde(borrow)] Cow<'text, str>);
 
 impl<'de> DeserializeSeed<'de> for Place<'_> {
     type Value = ();
@@ -39,20 +63,24 @@ impl<'de> Visitor<'de> for Place<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
-        let mut seen = BTreeSet::new();
-        while let Some(name) = fields.next_key::<String>()? {
-            let path = join(&self.path, &name);
-            if !seen.insert(name) && !self.found.borrow().contains(&path) {
-                self.found.borrow_mut().push(path.clone());
+        let mut seen: FxHashSet<Cow<'de, str>> = FxHashSet::default();
+        while let Some(Name(name)) = fields.next_key()? {
+            let at = At::Field(&self.at, &name);
+            if seen.contains(&*name) {
+                let (path, mut found) = (at.path(), self.found.borrow_mut());
+                if !found.contains(&path) {
+                    found.push(path);
+                }
             }
-            fields.next_value_seed(Place { path, found: self.found })?;
+            fields.next_value_seed(Place { at, found: self.found })?;
+            seen.insert(name);
         }
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         let mut index = 0;
-        while items.next_element_seed(Place { path: format!("{}[{index}]", self.path), found: self.found })?.is_some() {
+        while items.next_element_seed(Place { at: At::Item(&self.at, index), found: self.found })?.is_some() {
             index += 1;
         }
         Ok(())

@@ -242,5 +242,6 @@ impl Store {
 
 /// The row of [`RESOURCES`] under which objects of a resource are stored.
 pub fn collection_index(resource: &Resource) -> Option<usize> {
-    RESOURCES.iter().position(|row| std::ptr::eq(row, resources::stored_as(resource)))
+    let stored = resources::stored_as(resource);
+    RESOURCES.iter().position(|row| std::ptr::eq(row, stored))
 }
