@@ -80,7 +80,11 @@ impl fmt::Display for Table {
         writeln!(f, "requests {} ({hits} hit by faults), changes in the store {}", sum.requests, sum.changes)?;
         writeln!(f, "most requests about one CronJob in a minute {}", sum.busiest)?;
         let (cron_mean, most_crons) = (mean(crons.0 as u64), crons.1);
-        writeln!(f, "runs due by seed: mean {}, most {most_due}; CronJobs made: mean {cron_mean}, most {most_crons}", mean(sum.due))?;
+        writeln!(
+            f,
+            "runs due by seed: mean {}, most {most_due}; CronJobs made: mean {cron_mean}, most {most_crons}",
+            mean(sum.due)
+        )?;
         let (injected, skipped, found) = (self.injected(), self.skipped(), self.found());
         writeln!(f, "| faults injected | runs due | started | rightly skipped | violations |")?;
         writeln!(f, "|---|---|---|---|---|")?;
