@@ -6,8 +6,8 @@ use chrono::TimeDelta;
 use cronjob_controller::jobs::names::{API_VERSION, KIND};
 use cronjob_controller::model::{
     BatchJob, BatchJobSpec, BatchJobStatus, CompletionMode, ConditionStatus, ContainerStatus, JobCondition,
-    LabelSelector, Labels, ObjectKey, OwnerReference, Pod, PodCondition, PodPhase, PodReplacement, PodTemplate,
-    Termination, UncountedPods, WallTime,
+    LabelSelector, Labels, ObjectKey, OwnerReference, Pod, PodPhase, PodReplacement, PodTemplate, Termination,
+    UncountedPods, WallTime,
 };
 
 /// `seconds` after 2024-03-01 10:00 UTC.
