@@ -50,6 +50,9 @@ Examples:
   Look inside while it runs:
     cronjob-controller sandbox --port 6440 --kubeconfig /tmp/sandbox.yaml
     kubectl --kubeconfig /tmp/sandbox.yaml get jobs -A -w
+  Only the API server, for the controllers in a process of their own:
+    cronjob-controller sandbox --server-only --kubeconfig /tmp/sandbox.yaml
+    cronjob-controller run --kubeconfig /tmp/sandbox.yaml
 
 Annotations on metadata of a jobTemplate tell the stand-in how its Jobs go:
   sandbox.cronjob-controller.dev/duration: 90s       how long they run, in sandbox time
@@ -78,6 +81,14 @@ pub struct SandboxArgs {
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
+    /// Only the API server, for a controller in a process of its own: no controllers, nothing that runs Jobs, no samples; time as it is.
+    #[arg(long, conflicts_with_all = ["speed", "controllers"])]
+    pub server_only: bool,
+
+    /// Changes of each kind that the server remembers for watches; one that goes on from before them is told 410, and lists anew.
+    #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub watch_history: u32,
+
     /// Seed of everything that is drawn at random. Default: another one each time, printed at the start.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -95,9 +106,9 @@ pub struct SandboxArgs {
 /// # Errors
 /// A manifest cannot be read, every object is refused, or a port is taken.
 pub async fn execute(args: SandboxArgs) -> anyhow::Result<()> {
-    let clock = Clock::scaled(args.speed);
+    let clock = if args.server_only { Clock::system() } else { Clock::scaled(args.speed) };
     args.log.init(&clock)?;
-    let manifests = read_manifests(&args.files)?;
+    let manifests = if args.server_only && args.files.is_empty() { Vec::new() } else { read_manifests(&args.files)? };
     let stop = stop_on_signals()?;
     let seed = args.seed.unwrap_or_else(any_seed);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port))
@@ -105,14 +116,44 @@ pub async fn execute(args: SandboxArgs) -> anyhow::Result<()> {
         .with_context(|| format!("cannot listen on port {} of 127.0.0.1 (--port)", args.port))?;
     let address = listener.local_addr()?;
     let kubeconfig = Kubeconfig::write(args.kubeconfig.as_deref(), address)?;
-    say(format_args!("API server at http://{address}, time runs {} times faster, seed {seed}", args.speed));
+    let pace = if args.server_only { 1 } else { args.speed };
+    say(format_args!("API server at http://{address}, time runs {pace} times faster, seed {seed}"));
     say(format_args!("  kubectl --kubeconfig {} get cronjobs,jobs -A", kubeconfig.path.display()));
 
-    let cluster = Sandbox::new(clock.clone(), seed, sandbox::Options::default());
+    let cluster = Sandbox::new(clock.clone(), seed, options(&args));
     let (tasks, closing) = (TaskTracker::new(), CancellationToken::new());
-    start_cluster(&cluster, listener, seed, &tasks, &closing);
-    create_all(&cluster, &manifests).await?;
+    start_server(&cluster, listener, &tasks, &closing);
+    if !manifests.is_empty() {
+        create_all(&cluster, &manifests).await?;
+    }
+    end_after(args.run_for, &stop, &tasks);
+    if args.server_only {
+        stop.cancelled().await;
+    } else {
+        start_jobs(&cluster, seed, &tasks, &closing);
+        manager(&cluster, &args.controller, (clock, seed, address), &tasks).run(stop).await;
+    }
+    closing.cancel();
+    tasks.close();
+    tasks.wait().await;
+    Ok(())
+}
+
+fn options(args: &SandboxArgs) -> sandbox::Options {
+    // What does not fit is more than there will ever be.
+    let log_limit = usize::try_from(args.watch_history).unwrap_or(usize::MAX);
+    sandbox::Options { log_limit, ..sandbox::Options::default() }
+}
+
+/// The controllers on the server in this process, telling what they do.
+fn manager(
+    cluster: &Sandbox,
+    controller: &ControllerArgs,
+    (clock, seed, address): (Clock, u64, SocketAddr),
+    tasks: &TaskTracker,
+) -> Manager {
     let (observer, lines) = timeline();
+    tasks.spawn(print(lines));
     let client = cluster.client();
     let setup = Setup {
         clients: Clients {
@@ -129,14 +170,7 @@ pub async fn execute(args: SandboxArgs) -> anyhow::Result<()> {
         observer: Some(Arc::new(observer)),
         election: None,
     };
-    let manager = Manager::new(setup, args.controller.options(SHUTDOWN_BUDGET), &args.controller.selected());
-    tasks.spawn(print(lines));
-    end_after(args.run_for, &stop, &tasks);
-    manager.run(stop).await;
-    closing.cancel();
-    tasks.close();
-    tasks.wait().await;
-    Ok(())
+    Manager::new(setup, controller.options(SHUTDOWN_BUDGET), &controller.selected())
 }
 
 /// Says a line. Whoever reads no further (`| head -1`) still has the server.
@@ -155,18 +189,16 @@ fn read_manifests(files: &[PathBuf]) -> anyhow::Result<Vec<Manifest>> {
     Ok(all)
 }
 
-/// Starts everything that a cluster has besides our controllers.
-fn start_cluster(
-    cluster: &Sandbox,
-    listener: TcpListener,
-    seed: u64,
-    tasks: &TaskTracker,
-    closing: &CancellationToken,
-) {
+/// Starts the server and what it does in the background.
+fn start_server(cluster: &Sandbox, listener: TcpListener, tasks: &TaskTracker, closing: &CancellationToken) {
     let (server, end) = (cluster.clone(), closing.clone());
     tasks.spawn(async move { server.serve(listener, end).await });
     let (server, end) = (cluster.clone(), closing.clone());
     tasks.spawn(async move { server.run_background(end).await });
+}
+
+/// Starts the stand-in that runs the Jobs.
+fn start_jobs(cluster: &Sandbox, seed: u64, tasks: &TaskTracker, closing: &CancellationToken) {
     let (server, end) = (cluster.clone(), closing.clone());
     let options = RunnerOptions { pods: true, ..RunnerOptions::default() };
     tasks.spawn(async move { server.run_jobs(options, seed, end).await });
@@ -295,6 +327,14 @@ mod tests {
         assert_eq!(args.files, [PathBuf::from("a.yaml"), PathBuf::from("dir")]);
         assert_eq!((args.speed, args.run_for, args.port), (3600, Some(Duration::from_secs(60)), 6440));
         assert_eq!(args.log.log_level, "warn");
+    }
+
+    #[test]
+    fn a_server_alone_has_no_controllers_and_no_time_of_its_own() {
+        assert!(parse(&["--server-only"]).unwrap().server_only);
+        for flag in ["--speed=2", "--controllers=*"] {
+            assert_eq!(parse(&["--server-only", flag]).unwrap_err().exit_code(), 2, "{flag}");
+        }
     }
 
     #[test]

@@ -63,6 +63,17 @@ pub enum Subresource {
     Log,
 }
 
+impl Subresource {
+    /// As it stands in a path; empty for the object itself.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Main => "",
+            Self::Status => "status",
+            Self::Log => "log",
+        }
+    }
+}
+
 /// In which form the client wants objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {

@@ -1,6 +1,7 @@
 //! How many requests were answered, by what they asked and how they ended: what tests and benchmarks assert on.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 
 use super::call::{Call, Subresource, Verb};
@@ -57,8 +58,37 @@ impl Counters {
         self.sum(|key| key.verb == verb && key.group == group && key.resource == resource)
     }
 
+    /// All rows as text of `/metrics`, under the name and the words of the real server.
+    pub(super) fn exposition(&self) -> String {
+        let mut text = "# TYPE apiserver_request_total counter\n".to_owned();
+        for (RequestKey { group, resource, verb, subresource, code }, count) in self.snapshot() {
+            let (verb, subresource) = (method(verb), subresource.name());
+            // Writing to a String cannot fail.
+            let _ = writeln!(
+                text,
+                "apiserver_request_total{{code=\"{code}\",group=\"{group}\",resource=\"{resource}\",\
+                 subresource=\"{subresource}\",verb=\"{verb}\"}} {count}"
+            );
+        }
+        text
+    }
+
     /// Starts again from zero.
     pub fn reset(&self) {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+/// How the real server's metrics call a verb.
+fn method(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Get => "GET",
+        Verb::List => "LIST",
+        Verb::Watch => "WATCH",
+        Verb::Create => "POST",
+        Verb::Update => "PUT",
+        Verb::Patch => "PATCH",
+        Verb::Delete => "DELETE",
+        Verb::DeleteCollection => "DELETECOLLECTION",
     }
 }

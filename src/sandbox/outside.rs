@@ -1,16 +1,23 @@
-//! Paths outside the resources: what [`discovery`] knows, and 404 for the rest: a Status inside a group that is served, plain
+//! Paths outside the resources: what [`discovery`] knows, the counts of requests as `/metrics`, and 404 for the rest: a Status inside a group that is served, plain
 //! text elsewhere, as from the real server.
 
 use bytes::Bytes;
 use http::{HeaderMap, Response, Uri, header};
 
 use super::body::SandboxBody;
+use super::counters::Counters;
 use super::discovery;
 use super::resources;
 use super::service::{refused, response};
 use super::status::Refusal;
 
-pub(super) fn respond(uri: &Uri, headers: &HeaderMap) -> Response<SandboxBody> {
+/// The text form of metrics that every scraper reads.
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+pub(super) fn respond(counters: &Counters, uri: &Uri, headers: &HeaderMap) -> Response<SandboxBody> {
+    if uri.path() == "/metrics" {
+        return response(200, TEXT, SandboxBody::whole(counters.exposition()));
+    }
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     match discovery::respond(uri.path(), accept) {
         Some(response) => response.map(SandboxBody::whole),

@@ -76,7 +76,7 @@ where
             let body = body.collect().await.map_err(|_| Disconnected)?.to_bytes();
             match Call::parse(&parts.method, &parts.uri, &parts.headers) {
                 Err(refusal) => Ok(refused(&refusal)),
-                Ok(Route::Outside) => Ok(super::outside::respond(&parts.uri, &parts.headers)),
+                Ok(Route::Outside) => Ok(super::outside::respond(&shared.counters, &parts.uri, &parts.headers)),
                 Ok(Route::Resource(call)) => handle(shared, client, Call { body, ..*call }).await,
             }
         })

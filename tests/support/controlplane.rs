@@ -199,6 +199,11 @@ impl ControlPlane {
         pid
     }
 
+    /// All processes so far: etcd, kube-apiserver and what was [spawned](Self::spawn) besides.
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        self.children.iter().map(Child::id).collect()
+    }
+
     /// Whether the program that was [spawned](Self::spawn) as `pid` has ended.
     pub(crate) fn has_ended(&mut self, pid: u32) -> bool {
         let child = self.children.iter_mut().find(|child| child.id() == pid).expect("a pid of ours");

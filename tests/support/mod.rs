@@ -4,7 +4,7 @@
 pub(crate) mod binaries;
 mod certificates;
 pub(crate) mod controlplane;
-mod guardian;
+pub(crate) mod guardian;
 pub(crate) mod kubelet;
 pub(crate) mod pattern;
 pub(crate) mod web;
