@@ -3,14 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 #[path = "../benches/herd/main.rs"]
-mod herd;
+mod bench;
 
 use clap::Parser;
 use serde_json::Value;
 
 fn measure(arguments: &[&str]) -> Value {
-    let args = herd::args::Args::try_parse_from(["herd"].iter().chain(arguments)).unwrap();
-    let report = herd::measure(&args).unwrap_or_else(|error| panic!("{error:?}"));
+    let args = bench::args::Args::try_parse_from(["herd"].iter().chain(arguments)).unwrap();
+    let report = bench::measure(&args).unwrap_or_else(|error| panic!("{error:?}"));
     assert!(report.curves.iter().all(|curve| !curve.at_s.is_empty()), "{report}");
     report.json()
 }
@@ -63,7 +63,7 @@ fn each_hour_of_virtual_time_starts_every_cronjob_once() {
 
 #[test]
 fn curves_are_drawn_within_the_frame() {
-    let curve = herd::report::Curve { name: "ours".into(), at_s: vec![0.1, 0.2, 0.4] };
-    let svg = herd::plot::svg("a herd", &[curve]);
+    let curve = bench::report::Curve { name: "ours".into(), at_s: vec![0.1, 0.2, 0.4] };
+    let svg = bench::plot::svg("a herd", &[curve]);
     assert!(svg.contains("840.0,60.0") && svg.ends_with("</svg>\n"), "{svg}");
 }

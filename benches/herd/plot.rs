@@ -27,11 +27,11 @@ pub(crate) fn svg(title: &str, curves: &[Curve]) -> String {
     for tick in 0..=TICKS {
         let share = f64::from(tick) / f64::from(TICKS);
         let (at, count) = (end * share, most * share);
-        let _ = write!(
+        let _ = writeln!(
             out,
             "<line x1=\"{MARGIN}\" x2=\"{right}\" y1=\"{level:.1}\" y2=\"{level:.1}\" stroke=\"#ddd\"/>\
              <text x=\"{left}\" y=\"{level:.1}\" text-anchor=\"end\">{count:.0}</text>\
-             <text x=\"{place:.1}\" y=\"{below}\" text-anchor=\"middle\">{at:.2} s</text>\n",
+             <text x=\"{place:.1}\" y=\"{below}\" text-anchor=\"middle\">{at:.2} s</text>",
             right = WIDTH - MARGIN,
             left = MARGIN - 6.0,
             level = y(count),
@@ -41,10 +41,10 @@ pub(crate) fn svg(title: &str, curves: &[Curve]) -> String {
     }
     for (number, curve) in curves.iter().enumerate() {
         let colour = COLOURS[number % COLOURS.len()];
-        let _ = write!(
+        let _ = writeln!(
             out,
             "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" points=\"{}\"/>\
-             <text x=\"{}\" y=\"{}\" fill=\"{colour}\">{}</text>\n",
+             <text x=\"{}\" y=\"{}\" fill=\"{colour}\">{}</text>",
             points(curve, x, y),
             WIDTH - MARGIN - 200.0,
             HEIGHT - MARGIN - 14.0 - 18.0 * number as f64,
