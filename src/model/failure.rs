@@ -53,6 +53,11 @@ impl ApiFailure {
         self.code == 0 && &*self.reason == UNREADABLE
     }
 
+    /// The same request may well succeed a while later: no answer, too many requests, or a fault of the server.
+    pub fn may_pass(&self) -> bool {
+        self.is_ambiguous() || self.code == 429 || self.code >= 500
+    }
+
     /// The object does not exist.
     pub fn is_not_found(&self) -> bool {
         &*self.reason == "NotFound"

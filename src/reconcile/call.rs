@@ -76,6 +76,9 @@ pub struct Outcome {
     pub next_due: Option<WallTime>,
     /// What went wrong, if the step failed.
     pub error: Option<StepError>,
+    /// A history deletion failed and may succeed later (rule `history-retried`): the step did not fail by it, but is to come again
+    /// after the key's back-off.
+    pub left_over: Option<StepError>,
     /// What is to be told to users, in order, unless it was [taken](super::Step::take_happenings) before.
     pub happenings: Vec<Happening>,
     /// Creation time on the server less due instant, for a Job created in this step, in seconds.

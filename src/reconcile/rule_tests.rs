@@ -298,6 +298,22 @@ fn history_in_portions() {
 }
 
 #[test]
+fn history_retried() {
+    for flavor in BOTH {
+        for (code, again) in [(0, true), (429, true), (503, true), (403, false)] {
+            let mut scene = Scene::new(flavor, 1);
+            scene.cronjob.status.last_schedule_time = Some(at(0));
+            scene.cronjob.spec.successful_limit = Some(0);
+            scene.jobs = vec![finished(Finish::Complete, run(flavor, 0))];
+            let deletion: &'static str = format!("deleteJob ns/{}", run(flavor, 0).key.name).leak();
+            scene.failing = vec![(deletion, ApiFailure { code, ..ApiFailure::default() })];
+            let outcome = scene.step().outcome;
+            assert_eq!((outcome.error, outcome.left_over.is_some()), (None, again), "{code}");
+        }
+    }
+}
+
+#[test]
 fn deadline_zero() {
     for flavor in BOTH {
         let mut scene = Scene::new(flavor, 0);

@@ -41,6 +41,7 @@ rules! {
     OwnRunReadopted "own-run-readopted" "An unfinished run of ours that the status forgot goes back into active and raises lastScheduleTime."
     OwnRunRecorded "own-run-recorded" "A finished run of ours that the status forgot raises lastScheduleTime, before history may delete it."
     HistoryInPortions "history-in-portions" "One step deletes at most 50 Jobs for history, so that what is due does not wait; the next steps go on."
+    HistoryRetried "history-retried" "A history deletion that failed and may succeed later is tried again after the back-off."
     DeadlineZero "deadline-zero" "startingDeadlineSeconds 0 is a window of one second."
     DeadlineSaturates "deadline-saturates" "A deadline too long for Go's Duration means never too late."
     EveryKeepsAnchor "every-keeps-anchor" "@every with a deadline stays on the grid of its last run or creation; the window only filters."

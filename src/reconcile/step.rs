@@ -196,9 +196,7 @@ impl<'a> Step<'a> {
 
     fn on_answer(&mut self, task: Task, answer: Answer) {
         match task {
-            Task::DeleteOld(job) => {
-                self.on_deleted(&job, answer);
-            }
+            Task::DeleteOld(job) => self.on_old_deleted(&job, answer),
             Task::Child { job, .. } => self.on_live_cronjob(&job, answer),
             Task::Reference(reference) => self.on_referenced_job(&reference, answer),
             Task::Replace(_) => self.on_replaced_job(answer),

@@ -136,6 +136,7 @@ fn words(change: &Change<CronJob>) -> String {
         Change::Deleted { last } => format!("delete {}", last.key.name),
         Change::Unreadable { key, .. } => format!("unreadable {}", key.name),
         Change::Synced => "synced".into(),
+        Change::Relisted => "relisted".into(),
     }
 }
 

@@ -108,6 +108,8 @@ pub enum Change<T> {
     },
     /// The first full list since the start, or since the kind appeared, has been taken in.
     Synced,
+    /// A later full list has been taken in: what came and went before it was perhaps never told.
+    Relisted,
 }
 
 /// Whoever hears of changes. Must not block: the watch waits for it.

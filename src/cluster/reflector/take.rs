@@ -49,6 +49,8 @@ impl<T: Cached, S: Sink<T>> Reflector<T, S> {
             self.store.set_synced(true);
             self.sink.on_change(Change::Synced);
             tracing::info!(resource = %self.options.resource, objects = self.store.len(), "cache synced");
+        } else {
+            self.sink.on_change(Change::Relisted);
         }
     }
 

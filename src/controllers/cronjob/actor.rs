@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::cluster::Store;
 use crate::engine::{Kind, Next, Retry, StepContext, Wake, stable_hash};
 use crate::model::{ApiFailure, CronJob, Job, ObjectKey, Uid, WallTime};
-use crate::reconcile::{self, Answer, Call, Memory, Outcome, Settings, Step, Timetable, WAKE_DELAY};
+use crate::reconcile::{self, Answer, Call, Memory, Outcome, Settings, Step, StepError, Timetable, WAKE_DELAY};
 use crate::telemetry::{CROWD, CronMetrics, InvalidReason};
 
 /// Longest wait that the server's `Retry-After` may ask of one CronJob: a mistaken header must not cost a day's run.
@@ -249,7 +249,11 @@ impl Kind for CronJobs {
 /// What the engine is told: the wake-up for the next due instant always, and how to go on after an error.
 fn next_of(outcome: &Outcome) -> Next {
     let due = outcome.next_due.and_then(|due| due.checked_add_signed(WAKE_DELAY));
-    let Some(error) = &outcome.error else { return Next::done(due) };
+    let Some(error) = &outcome.error else {
+        // Rule `history-retried`.
+        let again = |left: &StepError| Next::failed(back_off(left.retry_after), due);
+        return outcome.left_over.as_ref().map_or(Next::done(due), again);
+    };
     match error.retry {
         // Only an edit helps, and an edit wakes by itself.
         reconcile::Retry::NextEdit => Next::done(due),

@@ -59,7 +59,7 @@ impl Feed {
 
     fn on_cronjob(&self, change: Change<CronJob>, now: WallTime) {
         let (about, reaction, initial) = match change {
-            Change::Synced => return,
+            Change::Synced | Change::Relisted => return,
             Change::Unreadable { key, uid, error } => return self.say_unreadable(&key, uid, error),
             Change::Applied { old: None, new, initial } => (new.clone(), on_cronjob_added(&new), initial),
             Change::Applied { old: Some(old), new, initial } => {
@@ -95,6 +95,7 @@ impl Feed {
         let flavor = self.settings.flavor;
         let owners = |key: &ObjectKey| self.cronjobs.get(key).map(|cronjob| cronjob.uid.clone());
         let (key, reaction, initial) = match change {
+            Change::Relisted => return self.look_at_active(),
             // A Job that cannot be read was told as deleted; its name still keeps its run from starting twice.
             Change::Synced | Change::Unreadable { .. } => return,
             Change::Applied { old: None, new, initial } => {
@@ -109,6 +110,16 @@ impl Feed {
             }
         };
         self.wake(&key, &reaction, initial);
+    }
+
+    /// All Jobs were listed anew. One that came and went while the watch was silent is in no cache and in no event; only its entry in
+    /// `active` tells of it.
+    fn look_at_active(&self) {
+        for cronjob in self.cronjobs.list() {
+            if !cronjob.status.active.is_empty() {
+                self.term.send(cronjob.key.clone(), News { edited: None, wake: Wake::Listed });
+            }
+        }
     }
 
     /// Hands a reaction to the actors. `about` is the object that changed: an edit that asks for no step must still be known

@@ -100,7 +100,7 @@ pub(super) struct Feed {
 impl Feed {
     pub(super) fn on_cronjob(&self, change: Change<CronJob>, now: WallTime) {
         let (key, news) = match change {
-            Change::Synced | Change::Unreadable { .. } => return,
+            Change::Synced | Change::Relisted | Change::Unreadable { .. } => return,
             Change::Applied { new, initial: true, .. } => (new.key.clone(), News::Listed),
             Change::Applied { old, new, .. } => {
                 let edited = old.as_ref().and_then(|old| on_cronjob_updated(self.settings, old, &new, now).edited);
@@ -114,7 +114,7 @@ impl Feed {
     /// Jobs that are listed at the start are part of what the actors begin with.
     pub(super) fn on_job(&self, change: Change<Job>) {
         match change {
-            Change::Synced | Change::Unreadable { .. } | Change::Applied { initial: true, .. } => {}
+            Change::Synced | Change::Relisted | Change::Unreadable { .. } | Change::Applied { initial: true, .. } => {}
             Change::Applied { old, new, .. } => {
                 if let Some(old) = old.filter(|old| old.controller != new.controller) {
                     self.tell_owner_of(&old, News::Job(new.clone()));

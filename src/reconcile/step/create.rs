@@ -22,7 +22,7 @@ impl Step<'_> {
     }
 
     pub(super) fn on_replaced_deleted(&mut self, job: &Job, answer: Answer) {
-        if self.on_deleted(job, answer) {
+        if self.on_deleted(job, answer).is_ok() {
             self.note(RunResult::Replaced);
         } else {
             self.fail(StepError::new(format!("could not replace job {}", job.key), Retry::BackOff));

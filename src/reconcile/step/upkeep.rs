@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::active::ActiveList;
 use super::{Step, Task, cronjob_of, deleted_of, job_of};
 use crate::model::{
-    CronJob, CronJobStatus, EventType, Finish, Job, ObjectKey, ObjectReference, Uid, WallTime, job_name,
+    ApiFailure, CronJob, CronJobStatus, EventType, Finish, Job, ObjectKey, ObjectReference, Uid, WallTime, job_name,
 };
 use crate::reconcile::call::{Answer, Call, Retry, StepError};
 use crate::reconcile::profile::Stage;
@@ -63,8 +63,20 @@ impl Step<'_> {
         (time.is_none(), time, &job.key.name)
     }
 
-    /// Takes note of a deletion; whether the Job is gone. A failure has been said.
-    pub(super) fn on_deleted(&mut self, job: &Job, answer: Answer) -> bool {
+    /// A child beyond its limit was to be deleted (rule `history-retried`).
+    pub(super) fn on_old_deleted(&mut self, job: &Job, answer: Answer) {
+        if let Err(failure) = self.on_deleted(job, answer)
+            && failure.may_pass()
+        {
+            self.outcome.left_over.get_or_insert_with(|| StepError::of(&failure));
+        }
+    }
+
+    /// Takes note of a deletion that succeeded, or found the Job gone.
+    ///
+    /// # Errors
+    /// The Job still stands; said already.
+    pub(super) fn on_deleted(&mut self, job: &Job, answer: Answer) -> Result<(), ApiFailure> {
         let words = &self.profile.words;
         let by_us = match deleted_of(answer) {
             Ok(()) => true,
@@ -73,7 +85,7 @@ impl Step<'_> {
             Err(failure) => {
                 let message = (words.failed_delete)(&job.key.name, &failure.message);
                 self.say(EventType::Warning, "FailedDelete", message);
-                return false;
+                return Err(failure);
             }
         };
         self.memory.on_deleted(&job.uid);
@@ -81,7 +93,7 @@ impl Step<'_> {
         if by_us {
             self.say(EventType::Normal, "SuccessfulDelete", (words.deleted)(&job.key.name));
         }
-        true
+        Ok(())
     }
 
     /// One child: a finished one is noted at once; an unfinished one missing from `active` needs the live CronJob.

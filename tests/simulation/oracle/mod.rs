@@ -260,6 +260,7 @@ impl Oracle {
                 started: BTreeMap::new(),
                 excused: BTreeSet::new(),
                 floor: Wall::MIN,
+                edited: None,
                 calm_edit: None,
                 left: Vec::new(),
                 wrong_since: [None; 8],
@@ -279,6 +280,7 @@ impl Oracle {
         cron.versions.last_mut().unwrap().0 = at;
         cron.versions.retain(|(until, _)| *until >= window);
         if before.timetable != version.timetable {
+            cron.edited = Some(at);
             cron.calm_edit = calm.then_some((at, slowest));
             // Seen at once when all is calm, and at any time until it is otherwise.
             let seen_late = i64::try_from(calm_from.saturating_sub(at)).unwrap();
@@ -396,7 +398,8 @@ impl Oracle {
         let started = cron.started.keys().rev().take(5).copied();
         let fits = |version: &Version| {
             let Some(schedule) = &version.schedule else { return false };
-            let mut bases = started.clone().chain([version.base(), version.created]);
+            // After an edit the chain begins at the edit, which matters where the clock goes back by half an hour.
+            let mut bases = started.clone().chain([version.base(), version.created, cron.floor]);
             let in_time = version.deadline_s.is_none_or(|s| due > earliest - s.saturating_mul(1000));
             !version.suspend && !version.deleting && in_time && bases.any(|base| is_due(schedule, base, due))
         };

@@ -23,7 +23,9 @@ pub(super) struct Cron {
     pub(super) excused: BTreeSet<Wall>,
     /// Nothing due at or before it is owed: somebody edited schedule or zone when a replica's clock showed this.
     pub(super) floor: Wall,
-    /// When schedule or zone were last edited, while all was calm, and what the slowest clock showed: the leader's may be that one.
+    /// When schedule or zone were last edited.
+    pub(super) edited: Option<Ms>,
+    /// When they were, while all was calm, and what the slowest clock showed: the leader's may be that one.
     pub(super) calm_edit: Option<(Ms, Wall)>,
     /// Finished runs that somebody else deleted, and when: an old cache still counts them.
     pub(super) left: Vec<(Ms, End)>,
@@ -110,6 +112,11 @@ impl Scene {
     pub(super) fn set_offset(&mut self, at: Ms, replica: usize, off_ms: i64) {
         self.replicas[replica].off_ms = off_ms;
         self.offsets.push((at, off_ms));
+        // An edit of the same moment may have been seen by the clock as it shows now.
+        let latest = self.latest_wall(at);
+        for cron in self.crons.values_mut().filter(|cron| cron.edited.is_some_and(|edited| edited + 1000 >= at)) {
+            cron.floor = cron.floor.max(latest);
+        }
     }
 
     /// The replica that leads, if one does.
