@@ -398,8 +398,10 @@ impl Oracle {
         let started = cron.started.keys().rev().take(5).copied();
         let fits = |version: &Version| {
             let Some(schedule) = &version.schedule else { return false };
-            // After an edit the chain begins at the edit, which matters where the clock goes back by half an hour.
-            let mut bases = started.clone().chain([version.base(), version.created, cron.floor]);
+            // The chain may begin at an edit, or with a deadline at the start of its window, which matters where the clock goes back by
+            // half an hour.
+            let window = version.deadline_s.map(|deadline_s| due - deadline_s.saturating_mul(1000));
+            let mut bases = started.clone().chain([version.base(), version.created, cron.floor]).chain(window);
             let in_time = version.deadline_s.is_none_or(|s| due > earliest - s.saturating_mul(1000));
             !version.suspend && !version.deleting && in_time && bases.any(|base| is_due(schedule, base, due))
         };
