@@ -98,7 +98,7 @@ fn every_report_names_tests_that_are_there() {
             let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
             let &[number, threads, seen, done, tests] = cells.as_slice() else { panic!("not five cells: {row}") };
             let number: u32 = number.parse().unwrap_or_else(|_| panic!("no number: {row}"));
-            assert!(last < number && number <= end, "{number} is out of order or out of its section");
+            assert!(number == last + 1 && number <= end, "{number} does not follow {last}, or is out of its section");
             assert!([threads, seen, done].iter().all(|cell| !cell.is_empty()), "{number} has an empty cell");
             last = number;
             let named: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
@@ -111,6 +111,7 @@ fn every_report_names_tests_that_are_there() {
         }
     }
     assert_eq!(sections.next(), None, "a section without a theme");
+    assert_eq!(last, 50);
 }
 
 /// The anchors of a document's headings, as GitHub makes them.
