@@ -314,6 +314,10 @@ impl Oracle {
             (None, Some(replica)) => self.on_start(at, &key, &job, replica),
             (Some(before), Some(replica)) if gone || (job.deleting && !before.deleting) => {
                 self.on_removed(at, &key, &before, replica);
+                // The answer may be lost, and the old cache count it all the same.
+                if !self.scene.is_calm(at) {
+                    self.on_left(at, &before);
+                }
             }
             (Some(_), Some(_)) => self.blame(8, at, &key, "a replica changed a Job".to_owned()),
             (None, None) => self.excuse(&key, &job),
@@ -325,7 +329,7 @@ impl Oracle {
         }
     }
 
-    /// Somebody else deleted a Job.
+    /// A Job was deleted, by somebody else or, in a trouble, by a replica.
     fn on_left(&mut self, at: Ms, job: &Job) {
         let window = self.scene.window(at);
         let cron = job.owner.as_ref().and_then(|uid| self.scene.crons.get_mut(uid));

@@ -27,7 +27,7 @@ pub(super) struct Cron {
     pub(super) edited: Option<Ms>,
     /// When they were, while all was calm, and what the slowest clock showed: the leader's may be that one.
     pub(super) calm_edit: Option<(Ms, Wall)>,
-    /// Finished runs that somebody else deleted, and when: an old cache still counts them.
+    /// Finished runs that were deleted, and when, while an old cache may still count them.
     pub(super) left: Vec<(Ms, End)>,
     /// Since when each condition is not as it should be.
     pub(super) wrong_since: [Option<Ms>; 8],
