@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Datelike, Utc};
 use cronjob_controller::api::{DecodeError, decode_cronjob, decode_job, delete_body, job_body, status_patch, wire};
 use cronjob_controller::model::{ApiFailure, CronJob, CronJobStatus, Flavor, Job, ObjectKey, Policy, Uid};
 use cronjob_controller::reconcile::{
@@ -43,7 +43,8 @@ fn head(line: &str) -> Option<(Settings, DateTime<Utc>, &str)> {
         "v" => Flavor::Volcano,
         _ => return None,
     };
-    let now = DateTime::from_timestamp(words.next()?.parse().ok()?, 0)?;
+    // Beyond it the API has no times to write.
+    let now = DateTime::from_timestamp(words.next()?.parse().ok()?, 0).filter(|now| now.year() < 9990)?;
     Some((Settings { flavor, local_zone: Zone::UTC }, now, words.next().unwrap_or_default()))
 }
 
