@@ -82,7 +82,7 @@ impl World {
         object["metadata"]["uid"] = format!("00000000-0000-4000-8000-{number:012}").into();
         let cronjob = api::decode_cronjob(Flavor::Kubernetes, &object.to_string())?;
         let path = api::wire(Flavor::Kubernetes).jobs_path(Some(&self.namespace(number)));
-        Ok((path, api::job_body(Flavor::Kubernetes, &cronjob, at, 0).into()))
+        Ok((path, api::job_body(Flavor::Kubernetes, &cronjob, at, 0, None).into()))
     }
 
     fn cronjob(&self, number: usize) -> Value {
@@ -146,7 +146,7 @@ impl World {
         object["metadata"]["uid"] = owner.into();
         let cronjob = api::decode_cronjob(Flavor::Kubernetes, &object.to_string())?;
         let path = api::wire(Flavor::Kubernetes).jobs_path(Some(&self.namespace(number)));
-        let body = api::job_body(Flavor::Kubernetes, &cronjob, at, 0);
+        let body = api::job_body(Flavor::Kubernetes, &cronjob, at, 0, None);
         send(client, Method::POST, &path, JSON, body).await?;
         let time = rfc3339(at, 0);
         let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "CompletionsReached", "lastProbeTime": time, "lastTransitionTime": time});

@@ -122,7 +122,7 @@ impl Scene {
                 let blocked = base.spec.policy == Policy::Forbid && self.runs_as_recorded(base);
                 assert!(!blocked, "Forbid, and a run starts beside another");
                 assert!(!base.spec.suspend && !base.deleting, "nothing starts here");
-                let body = job_body(self.flavor, cronjob, *at, *offset_s);
+                let body = job_body(self.flavor, cronjob, *at, *offset_s, None);
                 let made = str::from_utf8(&body).ok().and_then(|text| sound(decode_job(self.flavor, text)));
                 assert!(made.is_some_and(|job| self.is_own(&job)), "a Job without its owner");
             }
@@ -205,7 +205,7 @@ impl Scene {
             (Call::GetJob { key }, None) => Answer::Job(job(self.get(key))),
             // The server stores what it is sent, or shows another Job of that name.
             (Call::CreateJob { cronjob, at, offset_s, .. }, None) => {
-                let body = job_body(self.flavor, cronjob, *at, *offset_s);
+                let body = job_body(self.flavor, cronjob, *at, *offset_s, None);
                 let made = str::from_utf8(&body).ok().and_then(|text| decode_job(self.flavor, text).ok());
                 Answer::Job(job(if fate == b'4' { self.jobs.first().cloned() } else { made.map(Arc::new) }))
             }

@@ -12,7 +12,14 @@ use crate::model::{CronJob, CronJobStatus, Flavor, ObjectReference, WallTime, jo
 /// The Job that a CronJob starts for the due instant `at` (POST to [`super::Wire::jobs_path`]). `offset_s` is the offset of the zone
 /// `spec.timeZone` at that instant, in seconds east of Greenwich; the annotation shows the instant in it. The body names no
 /// namespace. Template parts that are not the JSON texts they should be are left out; decoding never lets such texts in.
-pub fn job_body(flavor: Flavor, cronjob: &CronJob, at: WallTime, offset_s: i32) -> Vec<u8> {
+/// `managed_by` becomes `spec.managedBy` unless the template has one.
+pub fn job_body(
+    flavor: Flavor,
+    cronjob: &CronJob,
+    at: WallTime,
+    offset_s: i32,
+    managed_by: Option<&str>,
+) -> Vec<u8> {
     let wire = wire(flavor);
     let template = &cronjob.spec.template;
     let scheduled = serde_json::value::to_raw_value(&rfc3339(at, offset_s)).ok();
@@ -21,6 +28,7 @@ pub fn job_body(flavor: Flavor, cronjob: &CronJob, at: WallTime, offset_s: i32) 
     if let Some(scheduled) = &scheduled {
         annotations.insert(wire.scheduled_annotation.to_owned(), scheduled);
     }
+    let managed = managed_by.and_then(|name| with_manager(template.spec_json.as_deref()?, name));
     let body = JobBody {
         api_version: wire.api_version,
         kind: "Job",
@@ -38,9 +46,21 @@ pub fn job_body(flavor: Flavor, cronjob: &CronJob, at: WallTime, offset_s: i32) 
                 block_owner_deletion: true,
             }],
         },
-        spec: raw(template.spec_json.as_deref()),
+        spec: raw(managed.as_deref().or(template.spec_json.as_deref())),
     };
     to_vec(&body)
+}
+
+/// The spec with `managedBy`; `None` where it has one.
+fn with_manager(spec_json: &str, name: &str) -> Option<String> {
+    const FIELD: &str = "managedBy";
+    let name = serde_json::value::to_raw_value(name).ok()?;
+    let mut spec: BTreeMap<String, &RawValue> = serde_json::from_str(spec_json).ok()?;
+    if spec.contains_key(FIELD) {
+        return None;
+    }
+    spec.insert(FIELD.to_owned(), &name);
+    serde_json::to_string(&spec).ok()
 }
 
 fn raw(text: Option<&str>) -> Option<&RawValue> {
@@ -179,10 +199,14 @@ mod tests {
     }
 
     fn body(flavor: Flavor, template: Value) -> Value {
+        managed_body(flavor, template, None)
+    }
+
+    fn managed_body(flavor: Flavor, template: Value, managed_by: Option<&str>) -> Value {
         let text =
             json!({"metadata": {"name": "train", "namespace": "ml", "uid": "u"}, "spec": {"jobTemplate": template}});
         let cronjob = decode_cronjob(flavor, &text.to_string()).unwrap();
-        serde_json::from_slice(&job_body(flavor, &cronjob, at(), 28_800)).unwrap()
+        serde_json::from_slice(&job_body(flavor, &cronjob, at(), 28_800, managed_by)).unwrap()
     }
 
     #[test]
@@ -202,6 +226,13 @@ mod tests {
                     "ownerReferences": [owner]},
                 "spec": {"unknown": [1, {"deep": null}]}})
         );
+    }
+
+    #[test]
+    fn a_manager_is_named_where_the_template_names_none() {
+        let managed = |spec: Value| managed_body(Flavor::Kubernetes, json!({ "spec": spec }), Some("a/b"))["spec"].clone();
+        assert_eq!(managed(json!({"x": 1.5})), json!({"x": 1.5, "managedBy": "a/b"}));
+        assert_eq!(managed(json!({"managedBy": "c/d"})), json!({"managedBy": "c/d"}));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What both kinds share when they are decoded: the error, lenient times, and the metadata.
+//! What the kinds share when they are decoded: the error, lenient times, and the metadata.
 
 use serde::{Deserialize, Deserializer};
 
@@ -9,7 +9,7 @@ use crate::model::{ObjectKey, OwnerReference, Uid, WallTime};
 #[derive(Debug, thiserror::Error)]
 #[error("{kind} {object}: field {field}")]
 pub struct DecodeError {
-    /// `CronJob` or `Job`.
+    /// `CronJob`, `Job` or `Pod`.
     pub kind: &'static str,
     /// `namespace/name`, as far as it could be read.
     pub object: String,
@@ -64,6 +64,7 @@ pub(super) struct Meta {
     name: Option<Box<str>>,
     uid: Option<Box<str>>,
     resource_version: Option<Box<str>>,
+    pub(super) generation: Option<i64>,
     pub(super) creation_timestamp: Option<Time>,
     deletion_timestamp: Option<Time>,
     owner_references: Option<Vec<Owner>>,
@@ -88,21 +89,29 @@ impl Meta {
         self.deletion_timestamp.is_some()
     }
 
-    /// The first owner reference with `controller: true`.
+    pub(super) fn deletion_time(&self) -> Option<WallTime> {
+        self.deletion_timestamp.map(|time| time.0)
+    }
+
     pub(super) fn take_controller(&mut self) -> Option<OwnerReference> {
-        let owners = self.owner_references.take().unwrap_or_default();
-        owners.into_iter().find(|owner| owner.controller == Some(true)).map(|owner| OwnerReference {
-            api_version: owner.api_version.unwrap_or_default(),
-            kind: owner.kind.unwrap_or_default(),
-            name: owner.name.unwrap_or_default(),
-            uid: Uid::from(owner.uid.as_deref().unwrap_or_default()),
-        })
+        controller(self.owner_references.take().unwrap_or_default())
     }
 }
 
+/// The first owner reference with `controller: true`.
+pub(super) fn controller(owners: Vec<Owner>) -> Option<OwnerReference> {
+    owners.into_iter().find(|owner| owner.controller == Some(true)).map(|owner| OwnerReference {
+        api_version: owner.api_version.unwrap_or_default(),
+        kind: owner.kind.unwrap_or_default(),
+        name: owner.name.unwrap_or_default(),
+        uid: Uid::from(owner.uid.as_deref().unwrap_or_default()),
+    })
+}
+
+/// An owner reference.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Owner {
+pub(super) struct Owner {
     api_version: Option<Box<str>>,
     kind: Option<Box<str>>,
     name: Option<Box<str>>,

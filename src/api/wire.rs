@@ -1,6 +1,7 @@
-//! One row per API: names, versions, annotation and paths.
+//! One row per API: names, versions, annotation and paths; and the paths of Pods.
 
-use crate::model::Flavor;
+use super::selector::query_text;
+use crate::model::{Flavor, LabelSelector};
 
 /// The constants of one CronJob API and of the Job API it starts Jobs in (both live in the same group and version).
 #[derive(Debug, PartialEq, Eq)]
@@ -66,6 +67,11 @@ impl Wire {
         self.object("cronjobs", namespace, name) + "/status"
     }
 
+    /// Path of the status subresource of one Job (PATCH, `application/merge-patch+json`).
+    pub fn job_status_path(&self, namespace: &str, name: &str) -> String {
+        self.object("jobs", namespace, name) + "/status"
+    }
+
     /// Path of one Job (GET, DELETE).
     pub fn job_path(&self, namespace: &str, name: &str) -> String {
         self.object("jobs", namespace, name)
@@ -82,6 +88,29 @@ impl Wire {
     fn object(&self, plural: &str, namespace: &str, name: &str) -> String {
         format!("{}/{}", self.collection(plural, Some(namespace)), Segment(name))
     }
+}
+
+/// What lists and watches of Pods leave out: whatever a Job starts ends by itself, so the server need not send the Pods of
+/// everybody else. (`fieldSelector`, not encoded. The field cannot change.)
+pub const PODS_THAT_END: &str = "spec.restartPolicy!=Always";
+
+/// Path of all Pods, in every namespace (list, watch).
+pub const ALL_PODS_PATH: &str = "/api/v1/pods";
+
+/// Path of the Pods of a namespace (list, POST).
+pub fn pods_path(namespace: &str) -> String {
+    format!("/api/v1/namespaces/{}/pods", Segment(namespace))
+}
+
+/// Path of one Pod (PATCH, DELETE).
+pub fn pod_path(namespace: &str, name: &str) -> String {
+    format!("{}/{}", pods_path(namespace), Segment(name))
+}
+
+/// Path and query that list the Pods of a namespace that a selector selects, as the server has them (no resource version).
+pub fn pods_query(namespace: &str, selector: &LabelSelector) -> String {
+    let labels = query_text(selector);
+    format!("{}?labelSelector={}&fieldSelector={}", pods_path(namespace), Segment(&labels), Segment(PODS_THAT_END))
 }
 
 /// One path segment, percent-encoded: names in a status were written by users and may hold anything.

@@ -1,13 +1,7 @@
 //! The words of the API that the Job controller and its users share.
 
-/// The finalizer of a Pod that is not counted yet.
-pub const TRACKING_FINALIZER: &str = "batch.kubernetes.io/job-tracking";
-/// Label and annotation: the index of a Pod.
-pub const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
-/// Annotation: how many failures of the index counted before this Pod.
-pub const INDEX_FAILURE_COUNT: &str = "batch.kubernetes.io/job-index-failure-count";
-/// Annotation: how many failures of the index were ignored before this Pod.
-pub const INDEX_IGNORED_FAILURE_COUNT: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
+pub use crate::model::{COMPLETION_INDEX, INDEX_FAILURE_COUNT, INDEX_IGNORED_FAILURE_COUNT, TRACKING_FINALIZER};
+
 /// The variable in which a container finds its index.
 pub const COMPLETION_INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
 /// `spec.managedBy` of this controller; absent means the same.

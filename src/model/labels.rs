@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 pub type Labels = BTreeMap<Box<str>, Box<str>>;
 
 /// A `metav1.LabelSelector`. All its terms must hold; one without terms selects everything.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LabelSelector {
     /// `matchLabels`.
     pub match_labels: Labels,
@@ -15,7 +15,7 @@ pub struct LabelSelector {
 }
 
 /// An entry of `matchExpressions`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LabelRequirement {
     /// `key`.
     pub key: Box<str>,
@@ -26,7 +26,7 @@ pub struct LabelRequirement {
 }
 
 /// `operator` of a [`LabelRequirement`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LabelOperator {
     /// The label has one of the values.
     In,

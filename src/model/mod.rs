@@ -26,7 +26,10 @@ pub use job::{Finish, Job, OwnerReference};
 pub use job_policy::{ExitCodeOperator, ExitCodes, PodConditionPattern, PodFailureAction, PodFailureRule, SuccessRule};
 pub use key::{Flavor, ObjectKey, Uid, job_name, newer_version, unix_minutes};
 pub use labels::{LabelOperator, LabelRequirement, LabelSelector, Labels};
-pub use pod::{ConditionStatus, ContainerStatus, Pod, PodCondition, PodPhase, Termination};
+pub use pod::{
+    COMPLETION_INDEX, ConditionStatus, ContainerStatus, INDEX_FAILURE_COUNT, INDEX_IGNORED_FAILURE_COUNT, Pod, PodCondition,
+    PodPhase, TRACKING_FINALIZER, Termination,
+};
 
 /// An instant on the wall clock, in UTC.
 pub type WallTime = chrono::DateTime<chrono::Utc>;

@@ -2,6 +2,15 @@
 
 use super::{Labels, ObjectKey, OwnerReference, Uid, WallTime};
 
+/// The finalizer of a Pod that is not counted yet.
+pub const TRACKING_FINALIZER: &str = "batch.kubernetes.io/job-tracking";
+/// Label and annotation: the index of a Pod.
+pub const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
+/// Annotation: how many failures of the index counted before this Pod.
+pub const INDEX_FAILURE_COUNT: &str = "batch.kubernetes.io/job-index-failure-count";
+/// Annotation: how many failures of the index were ignored before this Pod.
+pub const INDEX_IGNORED_FAILURE_COUNT: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
+
 /// One Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pod {
@@ -21,13 +30,13 @@ pub struct Pod {
     pub labels: Labels,
     /// The owner reference with `controller: true`.
     pub controller: Option<OwnerReference>,
-    /// Whether `metadata.finalizers` holds `batch.kubernetes.io/job-tracking`: it is not counted yet, or not known to be.
+    /// Whether `metadata.finalizers` holds [`TRACKING_FINALIZER`]: it is not counted yet, or not known to be.
     pub tracked: bool,
-    /// Annotation `batch.kubernetes.io/job-completion-index`, as text.
+    /// Annotation [`COMPLETION_INDEX`], as text.
     pub completion_index: Option<Box<str>>,
-    /// Annotation `batch.kubernetes.io/job-index-failure-count`, as text.
+    /// Annotation [`INDEX_FAILURE_COUNT`], as text.
     pub failure_count: Option<Box<str>>,
-    /// Annotation `batch.kubernetes.io/job-index-ignored-failure-count`, as text.
+    /// Annotation [`INDEX_IGNORED_FAILURE_COUNT`], as text.
     pub ignored_failure_count: Option<Box<str>>,
     /// Whether `spec.nodeName` is set.
     pub scheduled: bool,

@@ -169,7 +169,7 @@ impl Vector {
         let mut step = Step::begin(settings, Arc::new(self.cronjob()), &jobs, &mut memory, self.now);
         let created = match step.advance(None) {
             Next::Call(Call::CreateJob { cronjob, at, name, offset_s }) => {
-                let body = api::job_body(Flavor::Kubernetes, &cronjob, at, offset_s);
+                let body = api::job_body(Flavor::Kubernetes, &cronjob, at, offset_s, None);
                 let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
                 let annotation = &body["metadata"]["annotations"]["batch.kubernetes.io/cronjob-scheduled-timestamp"];
                 Some((at, name.into_string(), annotation.as_str().unwrap().to_owned()))

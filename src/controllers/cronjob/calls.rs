@@ -73,7 +73,7 @@ impl Calls {
 
     fn create_job(&self, cronjob: &CronJob, at: WallTime, offset_s: i32) -> Result<Request<Vec<u8>>, ApiFailure> {
         let path = wire(self.flavor).jobs_path(Some(&cronjob.key.namespace));
-        request(Method::POST, path, JSON, job_body(self.flavor, cronjob, at, offset_s))
+        request(Method::POST, path, JSON, job_body(self.flavor, cronjob, at, offset_s, None))
     }
 
     fn cronjob(&self, body: &Bytes) -> Result<Arc<CronJob>, ApiFailure> {
