@@ -199,7 +199,8 @@ mod tests {
     use serde_json::{Value, json};
 
     fn with_spec(over: Value) -> Result<BatchJob, DecodeError> {
-        let mut spec = json!({"selector": {"matchLabels": {"a": "b"}}, "template": {"spec": {"restartPolicy": "Never"}}});
+        let mut spec =
+            json!({"selector": {"matchLabels": {"a": "b"}}, "template": {"spec": {"restartPolicy": "Never"}}});
         for (field, value) in over.as_object().unwrap() {
             spec[field] = value.clone();
         }
@@ -241,7 +242,8 @@ mod tests {
         assert_eq!((status.ready, status.terminating, status.failed_indexes.as_deref()), (Some(0), Some(0), Some("")));
         assert_eq!(status.uncounted, Some(UncountedPods::default()));
         assert_eq!(status.conditions[0].status, ConditionStatus::True);
-        let open = read(json!({"uncountedTerminatedPods": {"succeeded": ["a"], "failed": ["b", "c"]}})).uncounted.unwrap();
+        let open =
+            read(json!({"uncountedTerminatedPods": {"succeeded": ["a"], "failed": ["b", "c"]}})).uncounted.unwrap();
         assert_eq!((open.succeeded.len(), open.failed[1].as_str()), (1, "c"));
     }
 
@@ -255,7 +257,10 @@ mod tests {
             (json!({"template": []}), "field spec.template: invalid type"),
             (json!({"template": null}), "field spec.template: missing"),
             (json!({"template": {"spec": 3}}), "field spec.template: invalid type"),
-            (json!({"podFailurePolicy": {"rules": [{"onExitCodes": {"values": ["x"]}}]}}), "field spec.podFailurePolicy.rules[0]"),
+            (
+                json!({"podFailurePolicy": {"rules": [{"onExitCodes": {"values": ["x"]}}]}}),
+                "field spec.podFailurePolicy.rules[0]",
+            ),
         ] {
             let told = told(over);
             assert!(told.starts_with("Job s/n: ") && told.contains(field), "{told}");

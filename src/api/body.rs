@@ -13,13 +13,7 @@ use crate::model::{CronJob, CronJobStatus, Flavor, ObjectReference, WallTime, jo
 /// `spec.timeZone` at that instant, in seconds east of Greenwich; the annotation shows the instant in it. The body names no
 /// namespace. Template parts that are not the JSON texts they should be are left out; decoding never lets such texts in.
 /// `managed_by` becomes `spec.managedBy` unless the template has one.
-pub fn job_body(
-    flavor: Flavor,
-    cronjob: &CronJob,
-    at: WallTime,
-    offset_s: i32,
-    managed_by: Option<&str>,
-) -> Vec<u8> {
+pub fn job_body(flavor: Flavor, cronjob: &CronJob, at: WallTime, offset_s: i32, managed_by: Option<&str>) -> Vec<u8> {
     let wire = wire(flavor);
     let template = &cronjob.spec.template;
     let scheduled = serde_json::value::to_raw_value(&rfc3339(at, offset_s)).ok();
@@ -230,7 +224,8 @@ mod tests {
 
     #[test]
     fn a_manager_is_named_where_the_template_names_none() {
-        let managed = |spec: Value| managed_body(Flavor::Kubernetes, json!({ "spec": spec }), Some("a/b"))["spec"].clone();
+        let managed =
+            |spec: Value| managed_body(Flavor::Kubernetes, json!({ "spec": spec }), Some("a/b"))["spec"].clone();
         assert_eq!(managed(json!({"x": 1.5})), json!({"x": 1.5, "managedBy": "a/b"}));
         assert_eq!(managed(json!({"managedBy": "c/d"})), json!({"managedBy": "c/d"}));
     }

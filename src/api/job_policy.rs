@@ -127,7 +127,10 @@ mod tests {
         let actions: Vec<_> = rules.iter().map(|rule| rule.action).collect();
         assert_eq!(actions, [PodFailureAction::FailJob, PodFailureAction::Ignore, PodFailureAction::Unknown]);
         let codes = rules[0].on_exit_codes.as_ref().unwrap();
-        assert_eq!((codes.container.as_deref(), codes.operator, &*codes.values), (Some("c"), ExitCodeOperator::NotIn, &[0, 3][..]));
+        assert_eq!(
+            (codes.container.as_deref(), codes.operator, &*codes.values),
+            (Some("c"), ExitCodeOperator::NotIn, &[0, 3][..])
+        );
         let statuses: Vec<_> = rules[1].on_pod_conditions.iter().map(|pattern| pattern.status).collect();
         assert_eq!(statuses, [ConditionStatus::True, ConditionStatus::False]);
         assert_eq!(rules[2].on_exit_codes.as_ref().unwrap().operator, ExitCodeOperator::Unknown);

@@ -112,7 +112,8 @@ mod tests {
             last_probe_time: None,
             last_transition_time: Some(at),
         };
-        let before = BatchJobStatus { start_time: Some(at), active: 2, completed_indexes: "0".into(), ..Default::default() };
+        let before =
+            BatchJobStatus { start_time: Some(at), active: 2, completed_indexes: "0".into(), ..Default::default() };
         let after = BatchJobStatus { conditions: vec![suspended], ..Default::default() };
         let written = json!([{"type": "Suspended", "status": "True", "reason": "JobSuspended",
             "lastTransitionTime": "2025-01-15T10:30:00Z"}]);

@@ -94,7 +94,10 @@ impl WirePod<'_> {
         let side_cars: Vec<Box<str>> =
             spec.init_containers.iter().flatten().filter(always).map(|container| container.name.clone()).collect();
         Pod {
-            key: ObjectKey::new(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default()),
+            key: ObjectKey::new(
+                meta.namespace.as_deref().unwrap_or_default(),
+                meta.name.as_deref().unwrap_or_default(),
+            ),
             uid: Uid::from(meta.uid.as_deref().unwrap_or_default()),
             resource_version: meta.resource_version.unwrap_or_default(),
             creation_time: meta.creation_timestamp.map(|time| time.0),
@@ -234,7 +237,8 @@ mod tests {
 
     #[test]
     fn a_list_has_a_version_and_pods() {
-        let text = r#"{"metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}]}"#;
+        let text =
+            r#"{"metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}]}"#;
         let (version, pods) = decode_pod_list(text).unwrap();
         assert_eq!((&*version, pods.len(), &*pods[1].key.name), ("9", 2, "b"));
         assert_eq!(decode_pod_list(r#"{"items":null}"#).unwrap().1.len(), 0);

@@ -191,7 +191,10 @@ mod tests {
         assert_eq!(body["metadata"]["annotations"], json!({"index": "3", "k": "v"}));
         assert_eq!((&body["metadata"]["labels"]["index"], &body["spec"]["hostname"]), (&json!("3"), &json!("j-3")));
         let added = json!([{"name": "INDEX", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['index']"}}}]);
-        assert_eq!((&body["spec"]["initContainers"][0]["env"], &body["spec"]["containers"][0]["env"]), (&added, &added));
+        assert_eq!(
+            (&body["spec"]["initContainers"][0]["env"], &body["spec"]["containers"][0]["env"]),
+            (&added, &added)
+        );
         assert_eq!(body["spec"]["containers"][1]["env"], json!([{"name": "INDEX", "value": "mine"}]));
     }
 

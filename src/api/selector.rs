@@ -38,7 +38,9 @@ impl Selector {
                 "NotIn" => LabelOperator::NotIn,
                 "Exists" => LabelOperator::Exists,
                 "DoesNotExist" => LabelOperator::DoesNotExist,
-                other => return Err(wrong(kind, object, field, &format!("{other:?} is not a label selector operator"))),
+                other => {
+                    return Err(wrong(kind, object, field, &format!("{other:?} is not a label selector operator")));
+                }
             };
             let values = requirement.values.unwrap_or_default();
             Ok(LabelRequirement { key: requirement.key, operator, values })

@@ -27,8 +27,8 @@ pub use job_policy::{ExitCodeOperator, ExitCodes, PodConditionPattern, PodFailur
 pub use key::{Flavor, ObjectKey, Uid, job_name, newer_version, unix_minutes};
 pub use labels::{LabelOperator, LabelRequirement, LabelSelector, Labels};
 pub use pod::{
-    COMPLETION_INDEX, ConditionStatus, ContainerStatus, INDEX_FAILURE_COUNT, INDEX_IGNORED_FAILURE_COUNT, Pod, PodCondition,
-    PodPhase, TRACKING_FINALIZER, Termination,
+    COMPLETION_INDEX, ConditionStatus, ContainerStatus, INDEX_FAILURE_COUNT, INDEX_IGNORED_FAILURE_COUNT, Pod,
+    PodCondition, PodPhase, TRACKING_FINALIZER, Termination,
 };
 
 /// An instant on the wall clock, in UTC.

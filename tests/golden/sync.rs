@@ -82,7 +82,8 @@ impl Shim<'_, '_> {
                 Answer::Job(answer.map(|object| self.decode_job(&object)).map_err(refused))
             }
             Call::CreateJob { cronjob, name, at, offset_s } => {
-                let body: Value = serde_json::from_slice(&api::job_body(self.flavor, cronjob, *at, *offset_s, None)).unwrap();
+                let body: Value =
+                    serde_json::from_slice(&api::job_body(self.flavor, cronjob, *at, *offset_s, None)).unwrap();
                 assert_eq!(text(&body, "/metadata/name"), &**name);
                 assert_eq!(text(&body, "/kind"), "Job");
                 assert_eq!(text(&body, "/apiVersion"), api::wire(self.flavor).api_version);
