@@ -31,8 +31,9 @@ pub struct ControllerArgs {
 
     /// CronJobs that each controller works on at the same time; 1 to 4096.
     ///
-    /// A worker waits for the API server most of its time, so this bounds requests in flight and not CPU.
-    #[arg(long, value_name = "N", default_value = "128", value_parser = parse_syncs, visible_alias = "worker-threads-for-cronjob")]
+    /// Those with nothing left to do but record what was done do not count. Twice as many as requests may be in flight keep a herd's runs
+    /// ahead of its records; fewer start fewer runs at once.
+    #[arg(long, value_name = "N", default_value = "256", value_parser = parse_syncs, visible_alias = "worker-threads-for-cronjob")]
     pub concurrent_cron_job_syncs: usize,
 
     /// Zone of CronJobs without spec.timeZone, by its IANA name. Default: the variable TZ if it is an IANA name, else UTC.

@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn without_flags_the_defaults_are_those_of_the_help() {
         let args = parse(&[]).unwrap();
-        assert_eq!(args.controller.concurrent_cron_job_syncs, 128);
+        assert_eq!(args.controller.concurrent_cron_job_syncs, 256);
         assert_eq!(args.controller.controllers.to_string(), "*");
         assert_eq!(args.cluster.kube_api_qps, 0.0);
         assert_eq!(args.serving.metrics_bind_address.to_string(), ":8443");

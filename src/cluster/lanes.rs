@@ -186,7 +186,7 @@ impl Lanes {
 
 impl State {
     /// Whose turn it is, if a slot is free for them. Looks past the first waiter only among creations and only when no more
-    /// than the kept slots are free; the queue is as short as the number of workers.
+    /// than the kept slots are free; they are as few as the places for steps that have not given way.
     fn next(&self) -> Option<Rank> {
         let free = self.limit.current().saturating_sub(self.in_flight);
         if free > self.limit.kept() {

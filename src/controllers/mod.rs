@@ -71,7 +71,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            concurrent_syncs: 128,
+            concurrent_syncs: 256,
             shards: 4,
             rate_limiter: RateLimiterConfig::default(),
             local_zone: Zone::UTC,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use super::place::Place;
 use crate::model::WallTime;
 
 /// A kind of object and what its actors do; one value serves all of them.
@@ -60,7 +61,7 @@ pub trait Kind: Send + Sync + 'static {
 /// When a message wants a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
-    /// As soon as a worker is free.
+    /// As soon as there is a place for a step.
     Now,
     /// When everything that is due has had its turn: the object was merely listed again. Until the supervisor is opened,
     /// `Now` means this.
@@ -73,7 +74,7 @@ pub enum Wake {
 }
 
 /// What a step gets from the engine.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct StepContext {
     /// Wall time at the start of the step.
     pub now: WallTime,
@@ -81,6 +82,15 @@ pub struct StepContext {
     pub failures: u32,
     /// Cancelled at shutdown: the step may finish within the budget, better soon.
     pub stopping: CancellationToken,
+    pub(super) place: Place,
+}
+
+impl StepContext {
+    /// Says that what is left of this step is less urgent than what other steps may begin with: one of them begins in its place, while
+    /// this one goes on. Without this, steps whose records wait behind the runs of others would keep those runs from starting.
+    pub fn give_way(&self) {
+        self.place.give_way();
+    }
 }
 
 /// What a step returns.

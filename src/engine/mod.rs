@@ -16,6 +16,7 @@
 mod cell;
 mod kind;
 mod metrics;
+mod place;
 mod supervisor;
 mod takeover;
 mod visit;

@@ -1,4 +1,4 @@
-//! The supervisor: routes messages to actors and keys to shards, runs the workers, ends them.
+//! The supervisor: routes messages to actors and keys to shards, runs the steps, ends them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,9 +12,14 @@ use tokio_util::task::TaskTracker;
 use super::cell::{Cells, Name};
 use super::kind::{Kind, Wake};
 use super::metrics::EngineMetrics;
+use super::place::{Place, Places};
 use super::stable_hash;
 use crate::clock::Clock;
-use crate::workqueue::{self, Class, Queue, QueueMetrics, RateLimiterConfig};
+use crate::workqueue::{self, Class, Guard, Queue, QueueMetrics, RateLimiterConfig};
+
+/// How many steps that have given way may wait for the rest of their requests, over all shards. Each is a future of a few kilobytes
+/// (`tests/engine_memory.rs`); beyond this many, fewer begin.
+const STEPS_BEHIND: usize = 16_384;
 
 /// How a supervisor is made.
 pub struct Options {
@@ -22,7 +27,8 @@ pub struct Options {
     pub clock: Clock,
     /// How many queues the keys are spread over; 0 counts as 1.
     pub shards: usize,
-    /// How many steps may run at a time, over all shards; at least one per shard.
+    /// How many steps may run at a time, over all shards, without those that have [given way](super::StepContext::give_way); at least
+    /// one per shard.
     pub concurrent_steps: usize,
     /// Waits between attempts of a key.
     pub rate_limiter: RateLimiterConfig,
@@ -35,12 +41,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// Four shards, 128 steps at a time, the default limiter, seed 0, no metrics.
+    /// Four shards, 256 steps at a time, the default limiter, seed 0, no metrics.
     pub fn new(clock: Clock) -> Self {
         Self {
             clock,
             shards: 4,
-            concurrent_steps: 128,
+            concurrent_steps: 256,
             rate_limiter: RateLimiterConfig::default(),
             seed: 0,
             queue_metrics: None,
@@ -63,14 +69,15 @@ pub struct Supervisor<K: Kind> {
     pub(super) engine: Arc<Engine<K>>,
 }
 
-/// What senders, workers and the watch on the clock share.
+/// What senders, steps and the watch on the clock share.
 pub(super) struct Engine<K: Kind> {
     pub(super) kind: K,
     pub(super) clock: Clock,
     pub(super) cells: Cells<K>,
     /// One per shard.
     queues: Box<[Queue<Name<K>>]>,
-    workers_per_shard: usize,
+    /// One per shard.
+    places: Box<[Places]>,
     pub(super) metrics: Option<EngineMetrics>,
     /// Whether steps may run.
     pub(super) phase: watch::Sender<Phase>,
@@ -78,6 +85,13 @@ pub(super) struct Engine<K: Kind> {
     pub(super) drift_at_start: TimeDelta,
     /// Steps cut off in the middle: the budget of a shutdown was spent, or the term was lost.
     cut_off: AtomicUsize,
+}
+
+/// How steps end: no new ones after `stop`, and those in flight are dropped at `cut`.
+#[derive(Clone)]
+struct Ends {
+    stop: CancellationToken,
+    cut: CancellationToken,
 }
 
 /// How far a supervisor is. It goes from the first to the last, or directly from the second to the last.
@@ -114,7 +128,9 @@ impl<K: Kind> Supervisor<K> {
             kind,
             cells: Cells::new(),
             queues: (0..shards).map(queue).collect(),
-            workers_per_shard: concurrent_steps.div_ceil(shards).max(1),
+            places: (0..shards)
+                .map(|_| Places::new(concurrent_steps.div_ceil(shards), STEPS_BEHIND.div_ceil(shards)))
+                .collect(),
             metrics,
             phase: watch::Sender::new(Phase::Warming),
             drift_at_start: clock.drift(),
@@ -168,10 +184,8 @@ impl<K: Kind> Supervisor<K> {
         let stop = stop.child_token();
         let _stops_with_this_future = stop.clone().drop_guard();
         for shard in 0..self.engine.queues.len() {
-            for _ in 0..self.engine.workers_per_shard {
-                let (engine, stop, cut) = (Arc::clone(&self.engine), stop.clone(), cut.clone());
-                tasks.spawn(async move { engine.work(shard, &stop, &cut).await });
-            }
+            let ends = Ends { stop: stop.clone(), cut: cut.clone() };
+            tasks.spawn(Arc::clone(&self.engine).work(shard, tasks.clone(), ends));
             let (engine, stop) = (Arc::clone(&self.engine), stop.clone());
             tasks.spawn(async move { engine.keep_gauges(shard, &stop).await });
         }
@@ -207,32 +221,31 @@ impl<K: Kind> Engine<K> {
         }
     }
 
-    /// One worker: steps one actor after the other until `stop`; `cut` ends a step in the middle.
-    async fn work(&self, shard: usize, stop: &CancellationToken, cut: &CancellationToken) {
-        let Some(queue) = self.queues.get(shard) else { return };
+    /// The worker of a shard: begins one step after the other, as places are free, until it is told to stop.
+    async fn work(self: Arc<Self>, shard: usize, tasks: TaskTracker, ends: Ends) {
+        let (Some(queue), Some(places)) = (self.queues.get(shard), self.places.get(shard)) else { return };
         let mut phase = self.phase.subscribe();
+        ends.stop.run_until_cancelled(phase.wait_for(|phase| *phase == Phase::Open)).await;
+        loop {
+            // A queue that is never empty must not keep the other tasks of this thread from running.
+            tokio::task::coop::consume_budget().await;
+            let next = async { Some((places.begin().await?, queue.get().await?)) };
+            let Some(Some((place, key))) = ends.stop.run_until_cancelled(next).await else { return };
+            let (engine, ends) = (Arc::clone(&self), ends.clone());
+            tasks.spawn(async move { engine.run_step(shard, key, place, &ends).await });
+        }
+    }
+
+    /// One step, from the key to its return; `cut` ends it in the middle.
+    async fn run_step(&self, shard: usize, key: Guard<Name<K>>, place: Place, ends: &Ends) {
+        let Some(queue) = self.queues.get(shard) else { return };
         tokio::select! {
             biased;
-            () = stop.cancelled() => return,
-            _ = phase.wait_for(|phase| *phase == Phase::Open) => {}
-        }
-        loop {
-            // Steps that never wait must not keep the other tasks of this thread from running.
-            tokio::task::coop::consume_budget().await;
-            let key = tokio::select! {
-                biased;
-                () = stop.cancelled() => return,
-                key = queue.get() => key,
-            };
-            let Some(key) = key else { return };
-            tokio::select! {
-                biased;
-                () = cut.cancelled() => {
-                    self.cut_off.fetch_add(1, Ordering::Relaxed);
-                    tracing::warn!(key = ?*key, "a step was cut off");
-                }
-                () = self.visit(queue, &key, stop) => {}
+            () = ends.cut.cancelled() => {
+                self.cut_off.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!(key = ?*key, "a step was cut off");
             }
+            () = self.visit(queue, &key, place, &ends.stop) => {}
         }
     }
 

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::cell::Name;
 use super::kind::{Kind, Next, Outcome, Retry, StepContext};
 use super::metrics::StepResult;
+use super::place::Place;
 use super::supervisor::Engine;
 use crate::workqueue::Queue;
 
@@ -27,9 +28,15 @@ struct Visit<'a, K: Kind> {
 
 impl<K: Kind> Engine<K> {
     /// Steps the actor of `key`, which `queue` has handed out and which stays in flight meanwhile.
-    pub(super) async fn visit(&self, queue: &Queue<Name<K>>, key: &Name<K>, stopping: &CancellationToken) {
+    pub(super) async fn visit(
+        &self,
+        queue: &Queue<Name<K>>,
+        key: &Name<K>,
+        place: Place,
+        stopping: &CancellationToken,
+    ) {
         let mut visit = Visit { engine: self, queue, key, state: None, ended: false };
-        let end = AssertUnwindSafe(visit.step(stopping)).catch_unwind().await;
+        let end = AssertUnwindSafe(visit.step(place, stopping)).catch_unwind().await;
         match end {
             Ok(Some(next)) => visit.end(next.outcome.into(), next),
             // The key waited when its actor went.
@@ -44,7 +51,7 @@ impl<K: Kind> Engine<K> {
 }
 
 impl<K: Kind> Visit<'_, K> {
-    async fn step(&mut self, stopping: &CancellationToken) -> Option<Next> {
+    async fn step(&mut self, place: Place, stopping: &CancellationToken) -> Option<Next> {
         let kind = &self.engine.kind;
         let (mail, state) = self.engine.cells.check_out(kind, self.key, self.engine.metrics.as_ref())?;
         self.state = state;
@@ -53,6 +60,7 @@ impl<K: Kind> Visit<'_, K> {
             now: self.engine.clock.wall(),
             failures: self.queue.num_requeues(self.key),
             stopping: stopping.clone(),
+            place,
         };
         Some(kind.step(self.key, state, mail, &context).await)
     }

@@ -170,7 +170,7 @@ mod tests {
         let command = Args::command();
         let schema = schema(command.find_subcommand("run").unwrap());
         let syncs = &schema["properties"]["controllers"]["properties"]["concurrentCronJobSyncs"];
-        assert_eq!(syncs["default"], 128);
+        assert_eq!(syncs["default"], 256);
         assert_eq!(syncs["x-flag"], "concurrent-cron-job-syncs");
         assert_eq!(syncs["x-environment"], "CRONJOB_CONTROLLER_CONCURRENT_CRON_JOB_SYNCS");
         assert!(syncs["description"].as_str().unwrap().starts_with("CronJobs that each controller works on"));

@@ -30,8 +30,10 @@ use crate::model::{Happening, ObjectReference};
 /// Options of the recorder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventOptions {
-    /// Events that may wait to be correlated, and again as many to be written.
+    /// Events that may wait: a herd's worth, since they are written when all its runs have started. What does not wait costs nothing.
     pub queue: usize,
+    /// Events that may be under way at a time, those included that wait for another try.
+    pub under_way: usize,
     /// Writes in flight at most.
     pub concurrency: usize,
     /// Time for what is left to be written at shutdown.
@@ -43,7 +45,7 @@ pub struct EventOptions {
 impl EventOptions {
     /// The usual options.
     pub fn new(seed: u64) -> Self {
-        Self { queue: 1000, concurrency: 8, flush: Duration::from_secs(5), seed }
+        Self { queue: 65_536, under_way: 1000, concurrency: 8, flush: Duration::from_secs(5), seed }
     }
 }
 
@@ -105,7 +107,7 @@ impl EventTask {
     pub async fn run(mut self, stop: CancellationToken) {
         let mut writer = Writer::new(self.client.clone(), self.metrics.clone(), self.options.concurrency, stop.clone());
         loop {
-            let room = writer.len() < self.options.queue;
+            let room = writer.len() < self.options.under_way;
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,

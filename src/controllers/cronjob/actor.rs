@@ -156,8 +156,9 @@ impl CronJobs {
         &self,
         cronjob: &Arc<CronJob>,
         memory: &mut Memory,
-        now: WallTime,
+        context: &StepContext,
     ) -> (Outcome, Option<InvalidReason>) {
+        let now = context.now;
         let mut step = Step::begin(self.settings, cronjob.clone(), &self.jobs, memory, now);
         let (mut answer, mut invalid) = (None, None);
         loop {
@@ -174,6 +175,9 @@ impl CronJobs {
                         self.voice.report_breach(cronjob, breach, &call);
                     }
                     let pending = step.pending_run();
+                    if pending.is_none() {
+                        context.give_way();
+                    }
                     let reply = self.calls.perform(&cronjob.key.namespace, pending, &call).await;
                     self.note_start(&call, &reply);
                     answer = Some(reply);
@@ -237,7 +241,7 @@ impl Kind for CronJobs {
             tracing::debug!(cronjob = %key, error = %failure, "cannot see what changed; trying again");
             return Next::failed(back_off(failure.retry_after), None);
         }
-        let (outcome, invalid) = self.drive(&cronjob, &mut actor.memory, context.now).await;
+        let (outcome, invalid) = self.drive(&cronjob, &mut actor.memory, context).await;
         actor.recount(self.voice.metrics(), invalid, cronjob.status.active.len() > CROWD);
         self.voice.report(&cronjob, &outcome);
         let conflict = outcome.error.as_ref().is_some_and(|error| error.retry == reconcile::Retry::Conflict);

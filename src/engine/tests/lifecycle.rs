@@ -41,6 +41,33 @@ async fn what_falls_due_goes_before_what_was_listed_before_the_opening() {
     assert_eq!(seen.len(), 102);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_step_with_nothing_urgent_left_lets_another_begin_and_still_has_its_key() {
+    let told = Arc::new(Notify::new());
+    for (gives_way, begun) in [(false, 2), (true, 5)] {
+        let options = Options { shards: 1, concurrent_steps: 2, ..Options::new(Clock::starting_at(noon())) };
+        let world = World { supervisor: Supervisor::new(Probe::default(), options), ..World::new() };
+        world.supervisor.open();
+        world.run();
+        let wait = |told| {
+            if gives_way { Script::GiveWay(told, Next::done(None)) } else { Script::Wait(told, Next::done(None)) }
+        };
+        world.script((0..5).map(|_| wait(told.clone())));
+        for name in ["a", "b", "c", "d", "e", "a"] {
+            world.send(name, News::Generation(1));
+            pass(1).await;
+        }
+        assert_eq!(world.seen().len(), begun, "gives way: {gives_way}");
+        for _ in 0..5 {
+            told.notify_waiters();
+            pass(10).await;
+        }
+        assert_eq!(world.seen().len(), 6, "the news about the first came while it was under way");
+        world.stop.cancel();
+        pass(10).await;
+    }
+}
+
 #[test]
 fn the_shard_of_a_key_is_a_pure_function_of_it() {
     let shards = |names: [&str; 6]| names.map(|name| shard_of(&ObjectKey::new("team-a", name), 8));

@@ -10,11 +10,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chrono::{TimeDelta, TimeZone};
+use futures::FutureExt;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::place::{Place, Places};
 use super::*;
 use crate::clock::Clock;
 use crate::model::WallTime;
@@ -49,6 +51,8 @@ enum Script {
     Yield(u32, Next),
     /// Waits to be told, then returns.
     Wait(Arc<Notify>, Next),
+    /// The same, with nothing urgent left.
+    GiveWay(Arc<Notify>, Next),
 }
 
 /// News: the object's generation, its deletion, or something else.
@@ -129,6 +133,11 @@ impl Kind for Probe {
                 told.notified().await;
                 next
             }
+            Some(Script::GiveWay(told, next)) => {
+                context.give_way();
+                told.notified().await;
+                next
+            }
             None if generation.is_some() => Next::done(None),
             None => Next::gone(),
         }
@@ -179,6 +188,11 @@ impl World {
     /// Seconds after noon of each step so far, rounded down.
     fn step_times_s(&self) -> Vec<i64> {
         self.seen().iter().map(|seen| (seen.at - noon()).num_seconds()).collect()
+    }
+
+    /// A place of its own, for a step without a supervisor.
+    fn place(&self) -> Place {
+        Places::new(1, 0).begin().now_or_never().flatten().unwrap()
     }
 
     /// Due this many seconds after noon.

@@ -152,7 +152,7 @@ async fn a_step_cancelled_at_any_await_leaves_its_actor_whole_and_awake() {
         let engine = &world.supervisor.engine;
         let queue = engine.queue_of(&key("a"));
         let guard = queue.get().await.unwrap();
-        let mut visit = Box::pin(engine.visit(queue, &guard, &world.stop));
+        let mut visit = Box::pin(engine.visit(queue, &guard, world.place(), &world.stop));
         for _ in 0..polls {
             assert!(poll_fn(|cx| Poll::Ready(visit.poll_unpin(cx).is_pending())).await);
         }
@@ -180,7 +180,7 @@ async fn a_cancelled_step_does_not_lose_the_due_instant() {
     for _ in 0..2 {
         world.send("a", News::Generation(1));
         let guard = queue.get().await.unwrap();
-        engine.visit(queue, &guard, &world.stop).now_or_never();
+        engine.visit(queue, &guard, world.place(), &world.stop).now_or_never();
     }
     world.script([Script::Return(Next::failed(Retry::AtNextDue, NONE))]);
     world.supervisor.open();
