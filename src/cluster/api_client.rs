@@ -116,25 +116,31 @@ impl ApiClient {
         // Also before the queue, so that what cannot be sent takes no slot from anybody.
         inner.pass_gate(&request)?;
         let slot = inner.enter(&urgency).await;
-        let until = inner.clock.mono() + inner.options.deadline;
-        let mut result = inner.attempt(&request, slot, until).await;
-        for attempt in 0..inner.options.retries {
-            let Err(failure) = &result else { break };
-            let method = &request.head.method;
-            let Some(wait) = wait_before_retry(method, failure, attempt) else { break };
-            if inner.clock.mono() + wait >= until {
-                break;
-            }
-            sleep(wait).await;
-            let Ok(slot) = timeout_at(until, inner.enter(&urgency)).await else { break };
-            inner.metrics.on_retry(failure.code, method, &inner.options.host);
-            result = inner.attempt(&request, slot, until).await;
-        }
-        result
+        // On the heap, so that the thousands of requests of a herd that wait for a slot are small.
+        Box::pin(inner.attempts(&urgency, &request, slot)).await
     }
 }
 
 impl Inner {
+    /// Sends until there is an answer to keep.
+    async fn attempts(&self, urgency: &Urgency, request: &Repeatable, slot: Slot) -> Result<Bytes, ApiFailure> {
+        let until = self.clock.mono() + self.options.deadline;
+        let mut result = self.attempt(request, slot, until).await;
+        for attempt in 0..self.options.retries {
+            let Err(failure) = &result else { break };
+            let method = &request.head.method;
+            let Some(wait) = wait_before_retry(method, failure, attempt) else { break };
+            if self.clock.mono() + wait >= until {
+                break;
+            }
+            sleep(wait).await;
+            let Ok(slot) = timeout_at(until, self.enter(urgency)).await else { break };
+            self.metrics.on_retry(failure.code, method, &self.options.host);
+            result = self.attempt(request, slot, until).await;
+        }
+        result
+    }
+
     async fn enter(&self, urgency: &Urgency) -> Slot {
         if let Some(rate) = &self.rate {
             rate.pass(urgency).await;

@@ -17,8 +17,8 @@ use super::stable_hash;
 use crate::clock::Clock;
 use crate::workqueue::{self, Class, Guard, Queue, QueueMetrics, RateLimiterConfig};
 
-/// How many steps that have given way may wait for the rest of their requests, over all shards. Each is a future of a few kilobytes
-/// (`tests/engine_memory.rs`); beyond this many, fewer begin.
+/// How many steps that have given way may wait for the rest of their requests, over all shards. Each takes some three kilobytes;
+/// beyond this many, fewer begin.
 const STEPS_BEHIND: usize = 16_384;
 
 /// How a supervisor is made.

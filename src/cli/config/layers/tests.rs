@@ -56,7 +56,7 @@ fn a_flag_goes_before_a_variable_before_the_file_before_the_default() {
     assert_eq!(syncs(Some(path), &variable, &[]), set("2", from_variable));
     let from_file = format!("{}:4: controllers.concurrentCronJobSyncs", path.display());
     assert_eq!(syncs(Some(path), &[], &[]), set("3", from_file));
-    assert_eq!(syncs(None, &[], &[]), set("128", "default".into()));
+    assert_eq!(syncs(None, &[], &[]), set("256", "default".into()));
     // By its other name, too.
     assert_eq!(syncs(Some(path), &variable, &["--worker-threads-for-cronjob=1"]), set("1", "flag".into()));
 }
