@@ -113,7 +113,8 @@ impl Memory {
         self.started = self.started.max(Some(at));
     }
 
-    pub(super) fn started(&self) -> Option<WallTime> {
+    /// The newest run that this actor started or found started. It lies ahead if the clock went back since.
+    pub fn started(&self) -> Option<WallTime> {
         self.started
     }
 

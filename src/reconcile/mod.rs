@@ -10,6 +10,8 @@ mod call;
 mod due;
 #[cfg(test)]
 mod fixtures;
+#[cfg(test)]
+mod guard_tests;
 mod memory;
 mod profile;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! One test per rule, named after it. What the peers do instead stands in `docs/parity.md`.
+//! One test per rule, named after it; the rules against what is forged or dated wrongly are in `guard_tests.rs`. What the peers do instead stands in `docs/parity.md`.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use super::watch::on_name_freed;
 use crate::model::{ApiFailure, CronJob, CronJobStatus, Finish, Flavor, Job, ObjectKey, Policy};
 use crate::schedule::{MissedCount, Zone};
 
-const BOTH: [Flavor; 2] = [Flavor::Kubernetes, Flavor::Volcano];
+pub(super) const BOTH: [Flavor; 2] = [Flavor::Kubernetes, Flavor::Volcano];
 const K: Flavor = Flavor::Kubernetes;
 const V: Flavor = Flavor::Volcano;
 
 /// The call that creates the run of a due instant.
-fn creation(minute: i64) -> String {
+pub(super) fn creation(minute: i64) -> String {
     format!("createJob ns/{}", run(K, minute).key.name)
 }
 
-fn creates(calls: &[String]) -> Vec<&String> {
+pub(super) fn creates(calls: &[String]) -> Vec<&String> {
     calls.iter().filter(|call| call.starts_with("createJob")).collect()
 }
 

@@ -1,5 +1,5 @@
 //! Every way in which this controller decides otherwise than the peers. Whatever is not here is parity; a new rule needs an ADR.
-//! `docs/parity.md` has a row for each, and each has a test named after it in `rule_tests.rs`.
+//! `docs/parity.md` has a row for each, and each has a test named after it in `rule_tests.rs` or `guard_tests.rs`.
 
 macro_rules! rules {
     ($($variant:ident $name:literal $statement:literal)*) => {
@@ -46,6 +46,7 @@ rules! {
     DeadlineSaturates "deadline-saturates" "A deadline too long for Go's Duration means never too late."
     EveryKeepsAnchor "every-keeps-anchor" "@every with a deadline stays on the grid of its last run or creation; the window only filters."
     MissSpeaks "miss-speaks" "Runs found only after the deadline give one Warning MissSchedule for the newest, and are counted."
+    AheadSpeaks "ahead-speaks" "A lastScheduleTime more than a minute ahead of the clock, which holds back every run, is told in a Warning."
     BadScheduleSpeaks "bad-schedule-speaks" "A Volcano CronJob with an unparseable schedule gets UnparseableSchedule too."
     TerminatedIsFailed "terminated-is-failed" "A Volcano Job in phase Terminated counts as failed for the history limits."
     DeleteNotfoundOk "delete-notfound-ok" "A Job that is gone already counts as deleted, without an event."
@@ -59,7 +60,7 @@ mod tests {
     use super::*;
 
     const PARITY: &str = include_str!("../../docs/parity.md");
-    const TESTS: &str = include_str!("rule_tests.rs");
+    const TESTS: &str = concat!(include_str!("rule_tests.rs"), include_str!("guard_tests.rs"));
 
     #[test]
     fn every_rule_has_its_row_and_its_test() {

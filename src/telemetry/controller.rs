@@ -68,16 +68,19 @@ pub enum InvalidReason {
     Schedule,
     /// `spec.timeZone` is not a zone.
     TimeZone,
+    /// `status.lastScheduleTime` lies ahead of the clock, so that nothing is due.
+    LastScheduleTime,
 }
 
 impl InvalidReason {
-    const ALL: [Self; 2] = [Self::Schedule, Self::TimeZone];
+    const ALL: [Self; 3] = [Self::Schedule, Self::TimeZone, Self::LastScheduleTime];
 
     /// The text of the label.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Schedule => "schedule",
             Self::TimeZone => "time_zone",
+            Self::LastScheduleTime => "last_schedule_time",
         }
     }
 }
@@ -89,6 +92,8 @@ pub enum Breach {
     CreatedNotDue,
     /// A time of the status would have gone back.
     StatusWentBack,
+    /// lastScheduleTime would have been set beyond now, and nothing would be due until then.
+    RecordedAhead,
     /// A finished Job was deleted before its run was recorded.
     DeletedUnrecorded,
     /// An unfinished Job was deleted though nothing replaces it.
@@ -96,14 +101,20 @@ pub enum Breach {
 }
 
 impl Breach {
-    const ALL: [Self; 4] =
-        [Self::CreatedNotDue, Self::StatusWentBack, Self::DeletedUnrecorded, Self::DeletedUnfinished];
+    const ALL: [Self; 5] = [
+        Self::CreatedNotDue,
+        Self::StatusWentBack,
+        Self::RecordedAhead,
+        Self::DeletedUnrecorded,
+        Self::DeletedUnfinished,
+    ];
 
     /// The text of the label.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::CreatedNotDue => "created_not_due",
             Self::StatusWentBack => "status_went_back",
+            Self::RecordedAhead => "recorded_ahead",
             Self::DeletedUnrecorded => "deleted_unrecorded",
             Self::DeletedUnfinished => "deleted_unfinished",
         }

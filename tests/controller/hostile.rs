@@ -88,7 +88,11 @@ fn strange_times() -> Vec<Row> {
     let none = ["0000-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01", "2026-02-30T00:00:00Z", "26-03-01", ""];
     let mut rows = Vec::new();
     for field in ["/metadata/creationTimestamp", "/status/lastScheduleTime", "/status/lastSuccessfulTime"] {
-        let ahead = if field.ends_with("lastSuccessfulTime") { Fate::Runs } else { Fate::Rests };
+        let ahead = match field {
+            "/status/lastSuccessfulTime" => Fate::Runs,
+            "/status/lastScheduleTime" => Fate::Speaks("LastScheduleTimeAhead", "lies ahead of the clock"),
+            _ => Fate::Rests,
+        };
         rows.extend(past.map(|at| row(field, json!(at), Fate::Runs)));
         rows.extend(future.map(|at| row(field, json!(at), ahead)));
         rows.extend(none.map(|at| row(field, json!(at), Fate::Speaks(UNREADABLE, "an RFC 3339 time"))));
@@ -142,14 +146,14 @@ fn strange_texts() -> Vec<Row> {
 }
 
 /// One API's CronJobs and Jobs.
-struct Kind {
-    flavor: Flavor,
-    cronjobs: &'static Resource,
-    jobs: &'static Resource,
-    make: fn(&str, &str, Value) -> Value,
+pub(crate) struct Kind {
+    pub(crate) flavor: Flavor,
+    pub(crate) cronjobs: &'static Resource,
+    pub(crate) jobs: &'static Resource,
+    pub(crate) make: fn(&str, &str, Value) -> Value,
 }
 
-fn kinds() -> [Kind; 2] {
+pub(crate) fn kinds() -> [Kind; 2] {
     [
         Kind { flavor: Flavor::Kubernetes, cronjobs: cronjobs(), jobs: jobs(), make: cronjob },
         Kind { flavor: Flavor::Volcano, cronjobs: volcano_cronjobs(), jobs: volcano_jobs(), make: volcano_cronjob },
@@ -250,11 +254,12 @@ async fn texts_of_any_length_and_content_harm_nobody() {
 }
 
 /// Fields of a Job that are read, in both APIs.
-const JOB_FIELDS: [&str; 15] = [
+const JOB_FIELDS: [&str; 16] = [
     "/metadata/creationTimestamp",
     "/metadata/deletionTimestamp",
     "/metadata/annotations",
     "/metadata/annotations/batch.kubernetes.io~1cronjob-scheduled-timestamp",
+    "/metadata/annotations/volcano.sh~1cronjob-scheduled-timestamp",
     "/metadata/ownerReferences",
     "/metadata/ownerReferences/0/controller",
     "/status",

@@ -10,6 +10,7 @@ mod crowds;
 mod edges;
 mod edits;
 mod election;
+mod forged;
 mod herd;
 mod hostile;
 mod missed;

@@ -158,7 +158,7 @@ impl CronJobs {
         memory: &mut Memory,
         context: &StepContext,
     ) -> (Outcome, Option<InvalidReason>) {
-        let now = context.now;
+        let (now, started) = (context.now, memory.started());
         let mut step = Step::begin(self.settings, cronjob.clone(), &self.jobs, memory, now);
         let (mut answer, mut invalid) = (None, None);
         loop {
@@ -171,7 +171,7 @@ impl CronJobs {
             self.voice.say_all(cronjob, &happenings);
             match next {
                 reconcile::Next::Call(call) => {
-                    if let Some(breach) = breach_of(&call, step.base(), |key| self.jobs.get(key), now) {
+                    if let Some(breach) = breach_of(&call, step.base(), |key| self.jobs.get(key), now, started) {
                         self.voice.report_breach(cronjob, breach, &call);
                     }
                     let pending = step.pending_run();

@@ -9,12 +9,13 @@ use crate::reconcile::Call;
 use crate::telemetry::Breach;
 
 /// What is wrong with `call`, if anything. `base` is the copy of the CronJob that the step decides on, `cached` looks a Job up in the
-/// cache, `now` is the step's time.
+/// cache, `now` is the step's time, `started` the newest run that this actor started, perhaps under a clock that has gone back since.
 pub(super) fn breach_of(
     call: &Call,
     base: &CronJob,
     cached: impl FnOnce(&crate::model::ObjectKey) -> Option<std::sync::Arc<Job>>,
     now: WallTime,
+    started: Option<WallTime>,
 ) -> Option<Breach> {
     match call {
         Call::CreateJob { cronjob, at, .. } => {
@@ -25,7 +26,8 @@ pub(super) fn breach_of(
         Call::PatchStatus { base, status } => {
             let went_back = status.last_schedule_time < base.status.last_schedule_time
                 || status.last_successful_time < base.status.last_successful_time;
-            went_back.then_some(Breach::StatusWentBack)
+            let ahead = status.last_schedule_time > base.status.last_schedule_time.max(started).max(Some(now));
+            went_back.then_some(Breach::StatusWentBack).or(ahead.then_some(Breach::RecordedAhead))
         }
         Call::DeleteJob { key } => deleted_too_early(&*cached(key)?, base),
         Call::GetCronJob { .. } | Call::GetJob { .. } => None,
@@ -87,7 +89,7 @@ mod tests {
     fn create(spec: &str, minute: u32) -> Option<Breach> {
         let cronjob = base(spec);
         let call = Call::CreateJob { cronjob: cronjob.clone(), name: "x".into(), at: at(minute), offset_s: 0 };
-        breach_of(&call, &cronjob, |_| None, at(6))
+        breach_of(&call, &cronjob, |_| None, at(6), None)
     }
 
     #[test]
@@ -99,12 +101,16 @@ mod tests {
     }
 
     #[test]
-    fn a_status_only_goes_forward() {
+    fn a_status_only_goes_forward_and_not_beyond_what_has_come() {
         let base = base("");
-        let patch = |last_schedule_time, last_successful_time| {
+        let patch_after = |started, last_schedule_time, last_successful_time| {
             let status = CronJobStatus { last_schedule_time, last_successful_time, ..CronJobStatus::default() };
-            breach_of(&Call::PatchStatus { base: base.clone(), status }, &base, |_| None, at(6))
+            breach_of(&Call::PatchStatus { base: base.clone(), status }, &base, |_| None, at(6), started)
         };
+        let patch =
+            |last_schedule_time, last_successful_time| patch_after(None, last_schedule_time, last_successful_time);
+        assert_eq!(patch(Some(at(7)), None), Some(Breach::RecordedAhead));
+        assert_eq!(patch_after(Some(at(7)), Some(at(7)), None), None, "its own, under a clock that has gone back");
         assert_eq!(patch(Some(at(5)), None), None);
         assert_eq!(patch(Some(at(5) + TimeDelta::minutes(1)), Some(at(1))), None);
         assert_eq!(patch(Some(at(4)), None), Some(Breach::StatusWentBack));
@@ -114,7 +120,7 @@ mod tests {
     #[test]
     fn a_job_is_deleted_after_its_run_was_recorded_and_unfinished_only_to_be_replaced() {
         let delete = |spec: &str, job: Arc<Job>| {
-            breach_of(&Call::DeleteJob { key: job.key.clone() }, &base(spec), |_| Some(job.clone()), at(9))
+            breach_of(&Call::DeleteJob { key: job.key.clone() }, &base(spec), |_| Some(job.clone()), at(9), None)
         };
         assert_eq!(delete("", job(5, FINISHED)), None);
         assert_eq!(delete("", job(6, FINISHED)), Some(Breach::DeletedUnrecorded));

@@ -111,6 +111,7 @@ pub(super) fn invalid_by(happening: &Happening) -> Option<InvalidReason> {
     match happening.reason {
         "UnknownTimeZone" | "InvalidTimeZone" => Some(InvalidReason::TimeZone),
         "UnparseableSchedule" | "InvalidSchedule" => Some(InvalidReason::Schedule),
+        "LastScheduleTimeAhead" => Some(InvalidReason::LastScheduleTime),
         _ => None,
     }
 }

@@ -1,5 +1,7 @@
 //! The decision: whether a run starts now, and if not, what is said about it.
 
+use chrono::TimeDelta;
+
 use super::{Step, Task};
 use crate::model::{EventType, Policy, WallTime, job_name, unix_minutes};
 use crate::reconcile::call::{Retry, RunResult, StepError};
@@ -9,6 +11,9 @@ use crate::schedule::{Missed, MissedCount, MissedKind, quote};
 
 /// RFC 1123 with a numeric zone, as the peers write it.
 const MISS_TIME: &str = "%a, %d %b %Y %H:%M:%S %z";
+
+/// A clock that has run ahead by no more than this is nobody's concern.
+const AHEAD_BY: TimeDelta = TimeDelta::minutes(1);
 
 impl Step<'_> {
     /// One gate after the other; the first that is shut ends the step but for its status.
@@ -27,6 +32,7 @@ impl Step<'_> {
             return;
         }
         let Some(timetable) = self.usable_timetable() else { return };
+        self.speak_of_status_ahead();
         match timetable.due() {
             Ok(due) => self.on_due(&timetable, due),
             Err(never) => {
@@ -64,6 +70,17 @@ impl Step<'_> {
                 self.on_bad_input(error);
                 None
             }
+        }
+    }
+
+    /// Rule `ahead-speaks`: as in the peers nothing starts before that instant; but somebody is told, each time that it is looked at.
+    fn speak_of_status_ahead(&mut self) {
+        let Some(last) = self.status.last_schedule_time else { return };
+        if last.signed_duration_since(self.now) > AHEAD_BY {
+            let shown = last.format("%Y-%m-%dT%H:%M:%SZ");
+            let message =
+                format!("Nothing starts before status.lastScheduleTime, which lies ahead of the clock: {shown}");
+            self.say(EventType::Warning, "LastScheduleTimeAhead", message);
         }
     }
 

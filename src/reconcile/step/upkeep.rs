@@ -113,7 +113,7 @@ impl Step<'_> {
             self.drop_active(&job.uid);
             self.say(EventType::Normal, "SawCompletedJob", (self.profile.words.saw_completed)(job, finish));
         }
-        if let Some(at) = self.unrecorded_run(job, self.status.last_schedule_time) {
+        if let Some(at) = self.own_run(job).filter(|at| self.status.last_schedule_time < Some(*at)) {
             self.status.last_schedule_time = Some(at);
             self.changed = true;
         }
@@ -152,15 +152,24 @@ impl Step<'_> {
         }
     }
 
-    /// The due instant of a Job that we must have created: its annotation gives the minute in its name (rules `own-run-readopted`,
-    /// `own-run-recorded`). A Job made by hand has another name or no such annotation.
-    fn own_run(&self, job: &Job) -> Option<WallTime> {
+    /// The due instant that a Job names twice as our runs do: its annotation gives the minute in its name. A Job made by hand has
+    /// another name or no such annotation.
+    fn named_run(&self, job: &Job) -> Option<WallTime> {
         job.scheduled_time.filter(|at| job_name(&self.base.key.name, *at) == *job.key.name)
     }
 
-    /// The due instant of such a Job if the status, as of `last`, does not know of it.
+    /// The due instant of a Job that we may well have created (rules `own-run-readopted`, `own-run-recorded`). An instant before the
+    /// CronJob was there, or one that has not come, was never due, whatever the Job says: to record it would hold back or call up
+    /// runs (ADR 0087). What this actor started itself under a clock that was ahead stays its own.
+    fn own_run(&self, job: &Job) -> Option<WallTime> {
+        let latest = self.memory.started().max(Some(self.now));
+        self.named_run(job).filter(|at| self.base.creation_time <= Some(*at) && Some(*at) <= latest)
+    }
+
+    /// The due instant named by a Job if the status, as of `last`, does not know of it. To be kept from history: if it is a run of a
+    /// leader whose clock is ahead of ours, its instant is still to come, and its Job must then hold the name.
     fn unrecorded_run(&self, job: &Job, last: Option<WallTime>) -> Option<WallTime> {
-        self.own_run(job).filter(|at| last < Some(*at))
+        self.named_run(job).filter(|at| last < Some(*at))
     }
 
     /// Goes on with the live copy (rule `consistent-live-copy`): what this step did to the status so far is done to it too.

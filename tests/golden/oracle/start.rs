@@ -55,6 +55,13 @@ impl Oracle<'_, '_> {
             return Err(self.pick(End::Nothing, End::Error(error.to_string())));
         }
         let Some(arithmetic) = self.arithmetic() else { return Err(End::Nothing) };
+        if let Some(last) = self.cj.last_schedule
+            && (last - self.inputs.now).num_milliseconds() > 60_000
+            && self.on(Rule::AheadSpeaks)
+        {
+            let said = "Nothing starts before status.lastScheduleTime, which lies ahead of the clock:";
+            self.say("Warning", "LastScheduleTimeAhead", format!("{said} {}", rfc3339(last)));
+        }
         let recent = arithmetic.most_recent(true).map_err(|error| {
             let said = self.pick(
                 format!("invalid schedule: {schedule} : {error}"),

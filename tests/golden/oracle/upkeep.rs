@@ -92,7 +92,7 @@ impl<'v> Oracle<'v, '_> {
             jobs.sort_by_key(|job| (time(job, order).is_none(), time(job, order), name(job)));
             let recorded = Copy::of(&self.cj.object).last_schedule;
             for job in jobs.into_iter().take(excess) {
-                if self.on(Rule::OwnRunRecorded) && self.own_run(job).is_some_and(|at| recorded < Some(at)) {
+                if self.on(Rule::OwnRunRecorded) && self.named_run(job).is_some_and(|at| recorded < Some(at)) {
                     continue;
                 }
                 let _ = self.delete(job);
@@ -174,12 +174,18 @@ impl<'v> Oracle<'v, '_> {
     }
 
     /// The instant of a Job whose annotation gives the minute in its name.
-    pub(super) fn own_run(&self, job: &Value) -> Option<Time> {
+    fn named_run(&self, job: &Value) -> Option<Time> {
         let annotation = self.pick(
             "/metadata/annotations/batch.kubernetes.io~1cronjob-scheduled-timestamp",
             "/metadata/annotations/volcano.sh~1cronjob-scheduled-timestamp",
         );
         time(job, annotation).filter(|at| name(job) == format!("{}-{}", self.key().1, at.timestamp() / 60))
+    }
+
+    /// The same, if it is an instant that has come since the CronJob was made.
+    fn own_run(&self, job: &Value) -> Option<Time> {
+        let created = time(&self.cj.object, "/metadata/creationTimestamp");
+        self.named_run(job).filter(|at| *at <= self.inputs.now && created <= Some(*at))
     }
 
     fn adopt(&mut self, mut live: Copy) {
