@@ -126,7 +126,7 @@ impl Scene {
                 let made = str::from_utf8(&body).ok().and_then(|text| sound(decode_job(self.flavor, text)));
                 assert!(made.is_some_and(|job| self.is_own(&job)), "a Job without its owner");
             }
-            Call::DeleteJob { .. } => drop(delete_body(self.flavor)),
+            Call::DeleteJob { uid, .. } => drop(delete_body(self.flavor, uid.as_str())),
             Call::PatchStatus { base, status } => {
                 assert!(status.last_schedule_time >= base.status.last_schedule_time, "lastScheduleTime moved back");
             }

@@ -174,11 +174,13 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Body of a DELETE of a Job; `None` means no body at all.
-pub fn delete_body(flavor: Flavor) -> Option<Vec<u8>> {
-    wire(flavor).propagation.map(|policy| {
-        format!(r#"{{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"{policy}"}}"#).into_bytes()
-    })
+/// Body of a DELETE of a Job, which is to be that of `uid`: the server refuses (409) if another has its name by then.
+pub fn delete_body(flavor: Flavor, uid: &str) -> Vec<u8> {
+    let mut options = serde_json::json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}});
+    if let Some(policy) = wire(flavor).propagation {
+        options["propagationPolicy"] = policy.into();
+    }
+    options.to_string().into_bytes()
 }
 
 #[cfg(test)]
@@ -258,8 +260,10 @@ mod tests {
 
     #[test]
     fn deletions_are_in_the_background() {
-        assert_eq!(delete_body(Flavor::Volcano), None);
-        let body: Value = serde_json::from_slice(&delete_body(Flavor::Kubernetes).unwrap()).unwrap();
-        assert_eq!(body["propagationPolicy"], "Background");
+        let body = |flavor| serde_json::from_slice::<Value>(&delete_body(flavor, "u")).unwrap();
+        let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": "u"}});
+        assert_eq!(body(Flavor::Volcano), options);
+        assert_eq!(body(Flavor::Kubernetes)["propagationPolicy"], "Background");
+        assert_eq!(body(Flavor::Kubernetes)["preconditions"], options["preconditions"]);
     }
 }

@@ -73,6 +73,11 @@ impl ApiFailure {
         &*self.reason == "Conflict"
     }
 
+    /// A deletion that names a uid found another object under the name: what it meant is gone.
+    pub fn is_other_uid(&self) -> bool {
+        self.is_conflict() && self.message.contains("UID in the precondition")
+    }
+
     /// No answer came, so a write may have been applied all the same.
     pub fn is_ambiguous(&self) -> bool {
         self.code == 0 && !self.is_withheld()

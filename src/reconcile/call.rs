@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::{ApiFailure, CronJob, CronJobStatus, Happening, Job, ObjectKey, WallTime};
+use crate::model::{ApiFailure, CronJob, CronJobStatus, Happening, Job, ObjectKey, Uid, WallTime};
 use crate::schedule::MissedCount;
 
 /// One request that a step wants sent now.
@@ -30,10 +30,12 @@ pub enum Call {
         /// Offset of `spec.timeZone` at that instant (UTC when unset), seconds east of Greenwich: how the annotation shows it.
         offset_s: i32,
     },
-    /// DELETE a Job, in the background. Answered by [`Answer::Deleted`].
+    /// DELETE a Job, in the background, if it still is the one that is meant. Answered by [`Answer::Deleted`].
     DeleteJob {
         /// Which one.
         key: ObjectKey,
+        /// Its uid: another Job under that name stays.
+        uid: Uid,
     },
     /// PATCH the status of the CronJob. Answered by [`Answer::CronJob`] with what the server stored.
     PatchStatus {

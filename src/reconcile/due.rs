@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use chrono::TimeDelta;
 
-use crate::model::{CronJob, CronJobSpec, WallTime};
+use crate::model::{CronJob, CronJobSpec, WallTime, unix_minutes};
 use crate::schedule::{Missed, NeverTwice, ParseError, Schedule, Timing, Zone, ZoneError, missed_since, next_start};
 
 /// Added to every wake-up for a due instant, so that a timer that fires a little early still finds it due.
@@ -38,6 +38,8 @@ pub struct Timetable {
     schedule: Schedule,
     /// For a schedule whose text names no zone.
     local: Zone,
+    /// The minute that names the Job of the last run (rule `minute-taken`).
+    taken: Option<i64>,
     /// Last run, else creation: what is pending came after it. `None` in an object that never saw a server; then nothing is pending.
     anchor: Option<WallTime>,
     deadline_s: Option<i64>,
@@ -61,6 +63,7 @@ impl Timetable {
         Ok(Self {
             schedule: Schedule::parse(&effective_schedule(&cronjob.spec, local))?,
             local,
+            taken: last_schedule_time.map(unix_minutes),
             anchor: last_schedule_time.or(cronjob.creation_time),
             deadline_s: cronjob.spec.starting_deadline_s,
             floor,
@@ -103,6 +106,32 @@ impl Timetable {
         let base = match missed_since(&self.schedule, self.local, start, self.now) {
             Ok(missed) => missed.newest.unwrap_or(start),
             Err(NeverTwice) => self.now,
+        };
+        next_start(&self.schedule, self.local, base).and_then(|next| self.in_a_free_minute(next))
+    }
+
+    /// Whether the Job of an instant would have the name of the last run's (rule `minute-taken`).
+    pub fn is_taken(&self, at: WallTime) -> bool {
+        self.taken == Some(unix_minutes(at))
+    }
+
+    /// How far apart the instants of an `@every` are that come more than once in a minute, seconds.
+    pub fn within_a_minute_s(&self) -> Option<i64> {
+        match self.schedule.timing() {
+            Timing::Every { delay_s } if delay_s < 60 => Some(delay_s),
+            _ => None,
+        }
+    }
+
+    /// `at`, or the first instant after it in a minute that is not taken.
+    fn in_a_free_minute(&self, at: WallTime) -> Option<WallTime> {
+        if !self.is_taken(at) {
+            return Some(at);
+        }
+        let last_second = WallTime::from_timestamp(unix_minutes(at) * 60 + 59, 0)?;
+        let base = match self.schedule.timing() {
+            Timing::Every { delay_s } => on_grid(at, delay_s, last_second),
+            Timing::Fields(_) => last_second,
         };
         next_start(&self.schedule, self.local, base)
     }

@@ -204,7 +204,7 @@ impl Scene {
                 };
                 Answer::Job(fault.or(taken).map_or(Ok(Arc::new(created)), Err))
             }
-            Call::DeleteJob { key } => {
+            Call::DeleteJob { key, .. } => {
                 let missing = stored(key).is_none().then(|| failure("NotFound"));
                 Answer::Deleted(fault.or(missing).map_or(Ok(()), Err))
             }
@@ -222,7 +222,7 @@ pub(super) fn text(call: &Call) -> String {
         Call::GetCronJob { key } => format!("getCronJob {key}"),
         Call::GetJob { key } => format!("getJob {key}"),
         Call::CreateJob { cronjob, name, .. } => format!("createJob {}/{name}", cronjob.key.namespace),
-        Call::DeleteJob { key } => format!("deleteJob {key}"),
+        Call::DeleteJob { key, .. } => format!("deleteJob {key}"),
         Call::PatchStatus { base, .. } => format!("updateStatus {}", base.key),
     }
 }

@@ -7,6 +7,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::num::NonZeroI64;
 use std::sync::Arc;
 
 use chrono::TimeDelta;
@@ -46,8 +47,8 @@ pub struct Memory {
     deleted: BTreeSet<Uid>,
     /// Unknown Jobs spoken of, as long as the cache shows them.
     unknown: BTreeSet<Uid>,
-    /// Newest due instant for which each was said, in unix minutes.
-    said: [Option<i64>; Once::COUNT],
+    /// Newest due instant for which each was said, in unix minutes (of 1970's first one every time).
+    said: [Option<NonZeroI64>; Once::COUNT],
     /// The run whose creation was sent and not answered: it may have a Job that no cache shows yet.
     unanswered: Option<WallTime>,
     /// The newest run whose Job was created or found, whether or not the status could be written.
@@ -82,10 +83,12 @@ pub(super) enum Once {
     TooMany,
     /// The name is taken by somebody else's Job.
     Foreign,
+    /// Several instants of an `@every` in a minute; by its seconds.
+    Taken,
 }
 
 impl Once {
-    const COUNT: usize = 4;
+    const COUNT: usize = 5;
 }
 
 impl Memory {
@@ -204,8 +207,9 @@ impl Memory {
     /// Whether this is said for the first time for the due instant of `minutes`; notes it.
     pub(super) fn first(&mut self, what: Once, minutes: i64) -> bool {
         let Some(said) = self.said.get_mut(what as usize) else { return true };
-        let first = *said != Some(minutes);
-        *said = Some(minutes);
+        let minutes = NonZeroI64::new(minutes);
+        let first = *said != minutes || minutes.is_none();
+        *said = minutes;
         first
     }
 

@@ -1,6 +1,6 @@
 //! What differs between the two controllers, as data: one [`Profile`] each. The machine itself never asks which one it serves.
 
-use crate::model::{Finish, Flavor, Job, ObjectReference, WallTime};
+use crate::model::{EventType, Finish, Flavor, Job, ObjectReference, WallTime};
 use crate::schedule::quote;
 
 /// The stages before the decision whether to start, in the order in which a controller does them.
@@ -50,6 +50,8 @@ pub(super) type Said = (&'static str, String);
 pub(super) struct Words {
     pub saw_completed: fn(&Job, Finish) -> String,
     pub unknown_job: fn(&Job) -> Said,
+    /// Type and reason of the event when an entry of `active` is dropped.
+    pub stale_entry: (EventType, &'static str),
     pub gone_from_active: fn(&ObjectReference) -> String,
     pub deleted: fn(name: &str) -> String,
     pub failed_delete: fn(name: &str, error: &str) -> String,
@@ -94,6 +96,7 @@ static KUBERNETES: Profile = Profile {
         unknown_job: |job| {
             ("UnexpectedJob", format!("Saw a job that the controller did not create or forgot: {}", job.key.name))
         },
+        stale_entry: (EventType::Normal, "MissingJob"),
         gone_from_active: |reference| format!("Active job went missing: {}", reference.name),
         deleted: |name| format!("Deleted job {name}"),
         failed_delete: |_, error| format!("Deleted job: {error}"),
@@ -143,6 +146,7 @@ static VOLCANO: Profile = Profile {
             );
             ("OrphanedJob", message)
         },
+        stale_entry: (EventType::Warning, "StaleReference"),
         gone_from_active: |reference| {
             format!("Active job {} no longer exists (UID: {})", quote(&reference.name), reference.uid)
         },

@@ -104,7 +104,7 @@ impl<'a> Step<'a> {
         let profile = profile(settings.flavor);
         let base = memory.newest(cronjob);
         let idle = base.deleting && !profile.upkeep_while_deleting || memory.is_gone(&base, now);
-        let mut status = base.status.clone();
+        let mut status = CronJobStatus { active: Vec::new(), ..base.status };
         // A run that was started is recorded, however often its record could not be written.
         let forgotten = !idle && status.last_schedule_time < memory.started();
         status.last_schedule_time = if forgotten { memory.started() } else { status.last_schedule_time };
@@ -115,12 +115,12 @@ impl<'a> Step<'a> {
             todo.extend(memory.unanswered().map(Task::Unanswered));
             todo.extend([Task::Gates, Task::Write]);
         }
-        Self {
+        let mut step = Self {
             profile,
             local: settings.local_zone,
             now,
             cache,
-            active: ActiveList::new(std::mem::take(&mut status.active)),
+            active: ActiveList::default(),
             status,
             changed: forgotten,
             dropped: BTreeSet::new(),
@@ -132,7 +132,11 @@ impl<'a> Step<'a> {
             outcome: Outcome::default(),
             base,
             memory,
+        };
+        if !idle {
+            step.list_active();
         }
+        step
     }
 
     /// The next request, or the outcome. `answer` is the one to the request returned last; `None` only the first time. An answer
@@ -184,7 +188,7 @@ impl<'a> Step<'a> {
             Task::Reference(reference) => return self.check_reference(reference),
             Task::Gates => self.pass_gates(),
             Task::DeleteOld(job) | Task::DeleteReplaced(job) | Task::Disown(job) => {
-                return Some(Call::DeleteJob { key: job.key.clone() });
+                return Some(Call::DeleteJob { key: job.key.clone(), uid: job.uid.clone() });
             }
             Task::Replace(reference) => return Some(Call::GetJob { key: self.key_of(reference) }),
             Task::Create(at) => return self.create(*at),
@@ -199,7 +203,7 @@ impl<'a> Step<'a> {
             Task::DeleteOld(job) => self.on_old_deleted(&job, answer),
             Task::Child { job, .. } => self.on_live_cronjob(&job, answer),
             Task::Reference(reference) => self.on_referenced_job(&reference, answer),
-            Task::Replace(_) => self.on_replaced_job(answer),
+            Task::Replace(reference) => self.on_replaced_job(&reference, answer),
             Task::DeleteReplaced(job) => self.on_replaced_deleted(&job, answer),
             Task::Create(at) => self.on_created(at, answer),
             Task::Unanswered(at) => self.on_unanswered(at, answer),

@@ -107,7 +107,9 @@ impl Server {
         match call {
             Call::GetCronJob { .. } => Answer::CronJob(Ok(Arc::new(self.cronjob.clone()))),
             Call::GetJob { key } => Answer::Job(self.find(key).cloned().map(Arc::new).ok_or_else(not_found)),
-            Call::DeleteJob { key } => Answer::Deleted(self.jobs.remove(&*key.name).map(drop).ok_or_else(not_found)),
+            Call::DeleteJob { key, .. } => {
+                Answer::Deleted(self.jobs.remove(&*key.name).map(drop).ok_or_else(not_found))
+            }
             Call::CreateJob { cronjob, name, at, .. } => Answer::Job(self.create(cronjob, name, *at, now)),
             Call::PatchStatus { base, status } => Answer::CronJob(self.patch(base, status)),
         }

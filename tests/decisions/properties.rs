@@ -232,7 +232,7 @@ proptest! {
                         prop_assert!(over.contains(&reference.name), "{} is active", reference.name);
                     }
                 }
-                (Call::GetJob { key }, _) | (Call::DeleteJob { key }, _) => over.push((&*key.name).into()),
+                (Call::GetJob { key }, _) | (Call::DeleteJob { key, .. }, _) => over.push((&*key.name).into()),
                 _ => {}
             }
             given = Some(reply);

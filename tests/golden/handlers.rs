@@ -107,6 +107,7 @@ impl Vector {
             anchor: time(&self.new, "/status/lastScheduleTime").or(time(&self.new, "/metadata/creationTimestamp"))?,
             deadline_s: None,
             now: self.now,
+            last: time(&self.new, "/status/lastScheduleTime"),
             rules,
         };
         Some(arithmetic.delay_ms().unwrap_or(0).max(0))

@@ -158,6 +158,7 @@ impl Vector {
             anchor: self.last_schedule_time.unwrap_or(self.creation_timestamp),
             deadline_s: self.starting_deadline_seconds,
             now: self.now,
+            last: self.last_schedule_time,
             rules,
         })
     }
@@ -233,7 +234,10 @@ impl Vector {
             let unsupported = events.iter().find(|event| event.reason == "UnsupportedSchedule").cloned();
             compare("formatEvent", format!("{unsupported:?}"), format!("{:?}", expect.format_event));
             let due = wanted.due.as_ref().ok().and_then(|(_, newest, _)| *newest);
-            compare("run", format!("{:?}", created.as_ref().map(|(at, ..)| *at)), format!("{due:?}"));
+            // Rule `minute-taken`.
+            let minute = |at: &Time| at.timestamp().div_euclid(60);
+            let run = due.filter(|at| self.last_schedule_time.as_ref().map(minute) != Some(minute(at)));
+            compare("run", format!("{:?}", created.as_ref().map(|(at, ..)| *at)), format!("{run:?}"));
             let many = events.contains(&too_many());
             let wants_many = due.is_some() && wanted.due.as_ref().is_ok_and(|(_, _, missed)| missed == "many");
             compare("TooManyMissedTimes", many.to_string(), wants_many.to_string());

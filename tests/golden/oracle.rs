@@ -125,6 +125,9 @@ pub(crate) fn sync<'v>(inputs: &'v Inputs<'v>, rules: &'v Rules, server: &mut Se
         skew: None,
         next_due: None,
     };
+    if oracle.k() || !oracle.deleting() {
+        oracle.drop_nameless();
+    }
     let end = oracle.sync();
     oracle.account(end)
 }
@@ -196,6 +199,7 @@ impl<'v> Oracle<'v, '_> {
             anchor: self.cj.last_schedule.or(time(&self.cj.object, "/metadata/creationTimestamp"))?,
             deadline_s: self.cj.spec("startingDeadlineSeconds").as_i64(),
             now: self.inputs.now,
+            last: self.cj.last_schedule,
             rules: self.rules,
         })
     }

@@ -21,6 +21,8 @@ pub(crate) struct Arithmetic<'a> {
     pub(crate) anchor: Time,
     pub(crate) deadline_s: Option<i64>,
     pub(crate) now: Time,
+    /// lastScheduleTime.
+    pub(crate) last: Option<Time>,
     pub(crate) rules: &'a Rules,
 }
 
@@ -120,7 +122,10 @@ impl Arithmetic<'_> {
             Ok(Recent { earliest, missed: "none", .. }) => earliest,
             Ok(_) => self.now,
         };
-        self.next(base)
+        let next = self.next(base)?;
+        let minute = |at: Time| at.timestamp().div_euclid(60);
+        let taken = |at: &Time| self.on(Rule::MinuteTaken) && self.last.map(minute) == Some(minute(*at));
+        std::iter::successors(Some(next), |next| self.next(*next)).take(61).find(|next| !taken(next))
     }
 
     pub(crate) fn delay_ms(&self) -> Option<i64> {

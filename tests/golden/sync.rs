@@ -90,7 +90,7 @@ impl Shim<'_, '_> {
                 let answer = self.server.create_job(&cronjob.key.namespace, &body);
                 Answer::Job(answer.map(|object| self.decode_job(&object)).map_err(refused))
             }
-            Call::DeleteJob { key } => {
+            Call::DeleteJob { key, .. } => {
                 Answer::Deleted(self.server.delete_job(&key.namespace, &key.name).map_err(refused))
             }
             Call::PatchStatus { base, status } => {

@@ -268,8 +268,13 @@ async fn stuck_walk_where_the_peers_search_stands_still() {
 
 /// Rules that show in events, status or delays alone, that come to the same Jobs within the 30 s, or that a shadow does not meet: its own
 /// writes never fail, and it looks at a CronJob only when that or a Job of it changes.
-const WITHOUT_JOBS: [Rule; 11] = [
+const WITHOUT_JOBS: [Rule; 14] = [
     Rule::AheadSpeaks,
+    // The shadow asks nobody, and its peer writes no such entries.
+    Rule::NamelessEntryDropped,
+    Rule::OnlyOwnDeleted,
+    // Instants of one minute are one case.
+    Rule::MinuteTaken,
     Rule::FreedNameWakes,
     Rule::UnreadableJobStays,
     Rule::HistoryRetried,

@@ -8,7 +8,7 @@ use http::{Method, Request};
 
 use crate::api::{DecodeError, decode_cronjob, decode_job, delete_body, job_body, status_patch, wire};
 use crate::cluster::{ApiClient, Lane, Urgency};
-use crate::model::{ApiFailure, CronJob, Flavor, Job, ObjectKey, WallTime};
+use crate::model::{ApiFailure, CronJob, Flavor, Job, ObjectKey, Uid, WallTime};
 use crate::reconcile::{Answer, Call};
 
 const JSON: &str = "application/json";
@@ -42,18 +42,19 @@ impl Calls {
         };
         match call {
             Call::GetCronJob { key } => {
-                Answer::CronJob(sent(self.get_cronjob(key)).await.and_then(|b| self.cronjob(&b)))
+                Answer::CronJob(sent(self.get_cronjob(key)).await.and_then(|b| self.cronjob(&b, key)))
             }
-            Call::GetJob { key } => Answer::Job(sent(self.get_job(key)).await.and_then(|b| self.job(&b))),
-            Call::CreateJob { cronjob, at, offset_s, .. } => {
-                Answer::Job(sent(self.create_job(cronjob, *at, *offset_s)).await.and_then(|b| self.job(&b)))
+            Call::GetJob { key } => Answer::Job(sent(self.get_job(key)).await.and_then(|b| self.job(&b, key))),
+            Call::CreateJob { cronjob, name, at, offset_s } => {
+                let key = ObjectKey::new(cronjob.key.namespace.clone(), &**name);
+                Answer::Job(sent(self.create_job(cronjob, *at, *offset_s)).await.and_then(|b| self.job(&b, &key)))
             }
-            Call::DeleteJob { key } => Answer::Deleted(sent(self.delete_job(key)).await.map(drop)),
+            Call::DeleteJob { key, uid } => Answer::Deleted(sent(self.delete_job(key, uid)).await.map(drop)),
             Call::PatchStatus { base, status } => {
                 let body = status_patch(&base.status, status, &base.resource_version);
                 let path = wire(self.flavor).cronjob_status_path(&base.key.namespace, &base.key.name);
                 let request = request(Method::PATCH, path, MERGE_PATCH, body);
-                Answer::CronJob(sent(request).await.and_then(|b| self.cronjob(&b)))
+                Answer::CronJob(sent(request).await.and_then(|b| self.cronjob(&b, &base.key)))
             }
         }
     }
@@ -66,9 +67,9 @@ impl Calls {
         request(Method::GET, wire(self.flavor).job_path(&key.namespace, &key.name), JSON, Vec::new())
     }
 
-    fn delete_job(&self, key: &ObjectKey) -> Result<Request<Vec<u8>>, ApiFailure> {
+    fn delete_job(&self, key: &ObjectKey, uid: &Uid) -> Result<Request<Vec<u8>>, ApiFailure> {
         let path = wire(self.flavor).job_path(&key.namespace, &key.name);
-        request(Method::DELETE, path, JSON, delete_body(self.flavor).unwrap_or_default())
+        request(Method::DELETE, path, JSON, delete_body(self.flavor, uid.as_str()))
     }
 
     fn create_job(&self, cronjob: &CronJob, at: WallTime, offset_s: i32) -> Result<Request<Vec<u8>>, ApiFailure> {
@@ -76,12 +77,16 @@ impl Calls {
         request(Method::POST, path, JSON, job_body(self.flavor, cronjob, at, offset_s, None))
     }
 
-    fn cronjob(&self, body: &Bytes) -> Result<Arc<CronJob>, ApiFailure> {
-        readable(body, |text| decode_cronjob(self.flavor, text)).map(Arc::new)
+    fn cronjob(&self, body: &Bytes, key: &ObjectKey) -> Result<Arc<CronJob>, ApiFailure> {
+        let cronjob = readable(body, |text| decode_cronjob(self.flavor, text))?;
+        is_answer_about(key, "CronJob", &cronjob.key, body)?;
+        Ok(Arc::new(cronjob))
     }
 
-    fn job(&self, body: &Bytes) -> Result<Arc<Job>, ApiFailure> {
-        readable(body, |text| decode_job(self.flavor, text)).map(Arc::new)
+    fn job(&self, body: &Bytes, key: &ObjectKey) -> Result<Arc<Job>, ApiFailure> {
+        let job = readable(body, |text| decode_job(self.flavor, text))?;
+        is_answer_about(key, "Job", &job.key, body)?;
+        Ok(Arc::new(job))
     }
 }
 
@@ -96,6 +101,10 @@ fn own_lane(call: &Call) -> Lane {
 }
 
 fn request(method: Method, path: String, content: &'static str, body: Vec<u8>) -> Result<Request<Vec<u8>>, ApiFailure> {
+    // A name that is empty would make it a request about all of them.
+    if path.contains("//") || path.ends_with('/') {
+        return Err(ApiFailure { code: 400, ..unusable(format!("not sent: the path {path} lacks a name")) });
+    }
     let builder = Request::builder().method(method).uri(path);
     let builder = if body.is_empty() { builder } else { builder.header(CONTENT_TYPE, content) };
     builder.body(body).map_err(|error| unusable(format!("cannot make a request: {error}")))
@@ -105,6 +114,20 @@ fn request(method: Method, path: String, content: &'static str, body: Vec<u8>) -
 fn readable<T>(body: &Bytes, decode: impl FnOnce(&str) -> Result<T, DecodeError>) -> Result<T, ApiFailure> {
     let text = std::str::from_utf8(body).map_err(|error| unusable(format!("the answer is not UTF-8: {error}")))?;
     decode(text).map_err(|error| ApiFailure::unreadable(format!("the answer cannot be read: {}", error.told())))
+}
+
+/// Whether a good answer is the object that was asked about: a list, or a Status, decodes as an object without a name.
+fn is_answer_about(asked: &ObjectKey, kind: &str, answered: &ObjectKey, body: &Bytes) -> Result<(), ApiFailure> {
+    #[derive(serde::Deserialize)]
+    struct Kind<'a> {
+        #[serde(borrow, default)]
+        kind: std::borrow::Cow<'a, str>,
+    }
+    let told = serde_json::from_slice::<Kind<'_>>(body).map(|told| told.kind).unwrap_or_default();
+    if asked == answered && (told == kind || told.is_empty()) {
+        return Ok(());
+    }
+    Err(ApiFailure::unreadable(format!("the answer about {kind} {asked} is {told} {answered}")))
 }
 
 fn unusable(message: String) -> ApiFailure {

@@ -171,7 +171,7 @@ impl Planner {
                 writes.created = job.as_ref().ok().cloned();
                 Answer::Job(job)
             }
-            Call::DeleteJob { key } => {
+            Call::DeleteJob { key, .. } => {
                 writes.deleted.extend(scene.view.jobs.iter().find(|job| job.key == *key).cloned());
                 Answer::Deleted(Ok(()))
             }

@@ -3,16 +3,21 @@
 use std::sync::Arc;
 
 use super::{Step, Task, job_of};
-use crate::model::{EventType, Job, ObjectKey, WallTime, job_name, unix_minutes};
+use crate::model::{EventType, Job, ObjectKey, ObjectReference, WallTime, job_name, unix_minutes};
 use crate::reconcile::call::{Answer, Call, Retry, RunResult, StepError};
 use crate::reconcile::due::zone_of;
 use crate::reconcile::memory::Once;
 use crate::schedule::MissedCount;
 
 impl Step<'_> {
-    /// The active Job that a run replaces was fetched: delete it by its name.
-    pub(super) fn on_replaced_job(&mut self, answer: Answer) {
+    /// The active Job that a run replaces was fetched: it is deleted if it is this CronJob's. Anybody may have written the entry, and
+    /// named somebody else's (rule `only-own-deleted`).
+    pub(super) fn on_replaced_job(&mut self, reference: &ObjectReference, answer: Answer) {
         match job_of(answer) {
+            Ok(job) if job.key.namespace != self.base.key.namespace || !self.controls(&job) => {
+                self.speak_of_entry(format!("Active job {} is not of this CronJob, and not replaced", job.key));
+                self.drop_active(&reference.uid);
+            }
             Ok(job) => self.todo.push_front(Task::DeleteReplaced(job)),
             Err(failure) => {
                 self.say(EventType::Warning, "FailedGet", format!("Get job: {}", failure.message));

@@ -33,6 +33,7 @@ impl Step<'_> {
         }
         let Some(timetable) = self.usable_timetable() else { return };
         self.speak_of_status_ahead();
+        self.speak_of_taken_minutes(&timetable);
         match timetable.due() {
             Ok(due) => self.on_due(&timetable, due),
             Err(never) => {
@@ -84,6 +85,17 @@ impl Step<'_> {
         }
     }
 
+    /// Rule `minute-taken`: told once for an `@every`, not for each instant that it costs.
+    fn speak_of_taken_minutes(&mut self, timetable: &Timetable) {
+        let Some(delay_s) = timetable.within_a_minute_s() else { return };
+        if self.memory.first(Once::Taken, delay_s) {
+            let message = format!(
+                "The schedule comes every {delay_s} s, but a Job is named after its minute: one run starts in a minute, the others do not"
+            );
+            self.say(EventType::Warning, "MinuteTaken", message);
+        }
+    }
+
     /// No retry mends an unusable zone or schedule; only an edit does.
     fn on_bad_input(&mut self, error: String) {
         if self.profile.bad_input_is_error {
@@ -103,7 +115,7 @@ impl Step<'_> {
                 "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
             self.say_of_run(EventType::Warning, "TooManyMissedTimes", message.to_owned(), at);
         }
-        if self.is_recorded(at) {
+        if self.is_recorded(at) || timetable.is_taken(at) {
             return self.wait();
         }
         match self.base.spec.policy {

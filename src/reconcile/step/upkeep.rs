@@ -82,6 +82,8 @@ impl Step<'_> {
             Ok(()) => true,
             // Rule `delete-notfound-ok`.
             Err(failure) if failure.is_not_found() => false,
+            // The one that was meant is gone, and another has its name (rule `only-own-deleted`).
+            Err(failure) if failure.is_other_uid() => false,
             Err(failure) => {
                 let message = (words.failed_delete)(&job.key.name, &failure.message);
                 self.say(EventType::Warning, "FailedDelete", message);
@@ -176,12 +178,14 @@ impl Step<'_> {
     fn adopt(&mut self, live: Arc<CronJob>) {
         let earlier = std::mem::replace(&mut self.status, CronJobStatus { active: Vec::new(), ..live.status });
         let added = self.added();
-        self.active = ActiveList::new(live.status.active.clone());
+        let before = self.base.status.last_schedule_time;
+        self.base = live;
+        self.list_active();
         for uid in &self.dropped {
             self.active.remove(uid);
         }
         self.status.last_successful_time = self.status.last_successful_time.max(earlier.last_successful_time);
-        if earlier.last_schedule_time > self.base.status.last_schedule_time {
+        if earlier.last_schedule_time > before {
             self.status.last_schedule_time = self.status.last_schedule_time.max(earlier.last_schedule_time);
         }
         for reference in added {
@@ -189,7 +193,19 @@ impl Step<'_> {
                 self.active.push(reference);
             }
         }
-        self.base = live;
+    }
+
+    /// Takes `active` from the copy decided on, but for entries that can refer to nothing (rule `nameless-entry-dropped`): to ask for
+    /// a Job without a name is to ask for all of them.
+    pub(super) fn list_active(&mut self) {
+        let refers = |entry: &&ObjectReference| !entry.name.is_empty() && !entry.uid.is_empty();
+        let (entries, nameless): (Vec<_>, Vec<_>) =
+            self.base.clone().status.active.iter().cloned().partition(|entry| refers(&entry));
+        self.active = ActiveList::new(entries);
+        for entry in nameless {
+            self.speak_of_entry((self.profile.words.gone_from_active)(&entry));
+            self.changed = true;
+        }
     }
 
     /// Runs taken back into `active` in this step.
@@ -214,7 +230,7 @@ impl Step<'_> {
                     reference.uid
                 ),
             };
-            self.say(EventType::Warning, "StaleReference", message);
+            self.speak_of_entry(message);
             self.drop_active(&reference.uid);
         }
         None
@@ -232,9 +248,15 @@ impl Step<'_> {
             Err(failure) => return self.fail(StepError::of(&failure)),
         };
         if found.as_ref() != Some(&reference.uid) {
-            self.say(EventType::Normal, "MissingJob", (self.profile.words.gone_from_active)(reference));
+            self.speak_of_entry((self.profile.words.gone_from_active)(reference));
             self.drop_active(&reference.uid);
         }
+    }
+
+    /// An entry of `active` is dropped; `message` says why.
+    pub(super) fn speak_of_entry(&mut self, message: String) {
+        let (event_type, reason) = self.profile.words.stale_entry;
+        self.say(event_type, reason, message);
     }
 
     /// Where the Job of a reference is. One without a namespace is sought in the CronJob's (rule `get-in-namespace`).

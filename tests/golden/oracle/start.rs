@@ -2,7 +2,7 @@
 
 use chrono::SecondsFormat;
 use cronjob_controller::reconcile::Rule;
-use cronjob_controller::schedule::{Schedule, Zone, quote};
+use cronjob_controller::schedule::{Schedule, Timing, Zone, quote};
 use serde_json::{Value, json};
 
 use super::{End, InPlace, Oracle, Step, controller, message, name, reason, rfc3339, time, uid};
@@ -62,6 +62,12 @@ impl Oracle<'_, '_> {
             let said = "Nothing starts before status.lastScheduleTime, which lies ahead of the clock:";
             self.say("Warning", "LastScheduleTimeAhead", format!("{said} {}", rfc3339(last)));
         }
+        if let (Timing::Every { delay_s }, true) = (arithmetic.schedule.timing(), self.on(Rule::MinuteTaken))
+            && delay_s < 60
+        {
+            let why = "a Job is named after its minute: one run starts in a minute, the others do not";
+            self.say("Warning", "MinuteTaken", format!("The schedule comes every {delay_s} s, but {why}"));
+        }
         let recent = arithmetic.most_recent(true).map_err(|error| {
             let said = self.pick(
                 format!("invalid schedule: {schedule} : {error}"),
@@ -89,7 +95,9 @@ impl Oracle<'_, '_> {
         let (namespace, cronjob) = self.key();
         let job_name = format!("{cronjob}-{}", at.timestamp() / 60);
         let recorded = |entry: &Value| text(entry, "/name") == job_name && text(entry, "/namespace") == namespace;
-        if self.cj.active.iter().any(recorded) || self.cj.last_schedule == Some(at) {
+        let minute = |at: Time| at.timestamp().div_euclid(60);
+        let taken = self.on(Rule::MinuteTaken) && self.cj.last_schedule.map(minute) == Some(minute(at));
+        if self.cj.active.iter().any(recorded) || self.cj.last_schedule == Some(at) || taken {
             return Err(End::Delay);
         }
         match self.cj.spec("concurrencyPolicy").as_str() {
@@ -124,6 +132,14 @@ impl Oracle<'_, '_> {
                 self.say("Warning", "FailedGet", format!("Get job: {}", message(&status)));
                 End::Error(message(&status))
             })?;
+            let ours = text(&job, "/metadata/namespace") == self.key().0 && self.controls(&job);
+            if !ours && self.on(Rule::OnlyOwnDeleted) {
+                let job = format!("{}/{}", text(&job, "/metadata/namespace"), name(&job));
+                let said = format!("Active job {job} is not of this CronJob, and not replaced");
+                self.say(self.pick("Normal", "Warning"), self.pick("MissingJob", "StaleReference"), said);
+                self.drop(text(&entry, "/uid"));
+                continue;
+            }
             self.delete(&job).map_err(|()| {
                 End::Error(format!("could not replace job {}/{}", text(&job, "/metadata/namespace"), name(&job)))
             })?;

@@ -207,6 +207,27 @@ impl<'v> Oracle<'v, '_> {
         self.cj = live;
     }
 
+    pub(super) fn drop_nameless(&mut self) {
+        let refers = |entry: &Value| !text(entry, "/name").is_empty() && !text(entry, "/uid").is_empty();
+        if self.on(Rule::NamelessEntryDropped) && !self.cj.active.iter().all(refers) {
+            let (named, nameless) = std::mem::take(&mut self.cj.active).into_iter().partition(refers);
+            self.cj.active = named;
+            self.changed = true;
+            for entry in Vec::<Value>::from_iter(nameless) {
+                self.say_gone(&entry);
+            }
+        }
+    }
+
+    fn say_gone(&mut self, entry: &Value) {
+        let (name, wanted) = (text(entry, "/name"), text(entry, "/uid"));
+        let said = self.pick(
+            format!("Active job went missing: {name}"),
+            format!("Active job {} no longer exists (UID: {wanted})", quote(name)),
+        );
+        self.say(self.pick("Normal", "Warning"), self.pick("MissingJob", "StaleReference"), said);
+    }
+
     fn references(&mut self) -> Step {
         let child = |children: &[&Value], entry: &Value| children.iter().any(|job| uid(job) == text(entry, "/uid"));
         if self.k() || self.on(Rule::SnapshotIteration) {
@@ -244,7 +265,7 @@ impl<'v> Oracle<'v, '_> {
             Err(status) => return Err(End::Error(message(&status))),
         };
         if gone {
-            self.say("Normal", "MissingJob", format!("Active job went missing: {}", text(entry, "/name")));
+            self.say_gone(entry);
             self.drop(text(entry, "/uid"));
         }
         Ok(())
