@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use cronjob_controller::clock::Clock;
 use cronjob_controller::cluster::{ApiClientOptions, Clients};
-use cronjob_controller::controllers::{Manager, Options, REGISTRY, Setup};
+use cronjob_controller::controllers::{Manager, Options, Registration, Setup};
 use cronjob_controller::telemetry::{Health, Registry};
 use futures::{Stream, StreamExt, stream};
 use http::{Method, Request, Response};
@@ -187,7 +187,7 @@ async fn measure(jobs: usize, streams_lists: bool, expiries: u64) -> (u64, u64) 
         observer: None,
         election: None,
     };
-    let manager = Manager::new(setup, Options::default(), &REGISTRY.iter().collect::<Vec<_>>());
+    let manager = Manager::new(setup, Options::default(), &Registration::by_default());
     let counts = manager.counter();
     let stop = CancellationToken::new();
     let running = tokio_util::task::TaskTracker::new().spawn(manager.run(stop.clone()));

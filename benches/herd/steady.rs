@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DurationRound, TimeDelta};
 use cronjob_controller::clock::Clock;
 use cronjob_controller::cluster::{ApiClientOptions, Clients};
-use cronjob_controller::controllers::{Manager, Options, REGISTRY, Setup};
+use cronjob_controller::controllers::{Manager, Options, Registration, Setup};
 use cronjob_controller::sandbox::call::Verb;
 use cronjob_controller::sandbox::runner::RunnerOptions;
 use cronjob_controller::sandbox::{self, Sandbox};
@@ -104,7 +104,7 @@ fn manager(sandbox: &Sandbox, clock: &Clock) -> Manager {
         observer: None,
         election: None,
     };
-    Manager::new(setup, Options::default(), &REGISTRY.iter().collect::<Vec<_>>())
+    Manager::new(setup, Options::default(), &Registration::by_default())
 }
 
 async fn create(client: &kube::Client, cronjobs: usize) -> anyhow::Result<()> {

@@ -1,13 +1,16 @@
 //! The flags of the controllers themselves, the same for `run` and `sandbox`. Names are kube-controller-manager's where the
 //! meaning is the same.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
 use super::selection::{ControllerList, FeatureGates};
-use super::values::{Contradiction, parse_zone};
-use crate::controllers::{Gate, Options, REGISTRY, Registration};
+use super::values::{Contradiction, parse_manager, parse_zone};
+use crate::controllers::{Gate, Options, REGISTRY, Registration, Serves};
+use crate::jobs::Mandate;
+use crate::jobs::names::MANAGED_BY_US;
 use crate::schedule::Zone;
 use crate::workqueue::RateLimiterConfig;
 
@@ -18,7 +21,8 @@ pub struct ControllerArgs {
     /// Controllers to run: "*" is all that are on by default, "NAME" enables one, "-NAME" disables one.
     ///
     /// Names: kubernetes-cronjob (CronJobs of batch/v1), volcano-cronjob (CronJobs of batch.volcano.sh/v1alpha1),
-    /// cronjob-controller (both). Of two entries for one controller the first decides. Without "*" only what is named runs:
+    /// cronjob-controller (both); off by default: kubernetes-job (Pods of Jobs of batch/v1), kubernetes-ttl-after-finished (deletes
+    /// such Jobs ttlSecondsAfterFinished after their end). Of two entries for one controller the first decides. Without "*" only what is named runs:
     /// all but one is "*,-NAME".
     #[arg(long, value_name = "LIST", default_value = "*", allow_hyphen_values = true)]
     pub controllers: ControllerList,
@@ -40,6 +44,25 @@ pub struct ControllerArgs {
     #[arg(long, value_name = "ZONE", value_parser = parse_zone)]
     pub default_time_zone: Option<Zone>,
 
+    /// spec.managedBy of the Jobs that CronJobs of batch/v1 start, where their template has none; it says which controller runs their
+    /// Pods. Default: none, which is the built-in one.
+    #[arg(long, value_name = "NAME", value_parser = parse_manager)]
+    pub job_managed_by: Option<Arc<str>>,
+
+    /// Which Jobs kubernetes-job looks after.
+    ///
+    /// Any other Job is left alone. With "all" the Job controller of kube-controller-manager must be off.
+    #[arg(long, value_name = "WHICH", value_enum, num_args = 0..=1, require_equals = true, default_value = "marked", default_missing_value = "all")]
+    pub job_controller: JobScope,
+
+    /// The name by which spec.managedBy gives a Job to kubernetes-job.
+    #[arg(long, value_name = "NAME", default_value = MANAGED_BY_US, value_parser = parse_manager)]
+    pub job_controller_name: Arc<str>,
+
+    /// Jobs that kubernetes-job works on at the same time, and that kubernetes-ttl-after-finished deletes; 1 to 4096.
+    #[arg(long, value_name = "N", default_value = "128", value_parser = parse_job_syncs)]
+    pub concurrent_job_syncs: usize,
+
     /// How long a CronJob waits after an error.
     #[arg(long, value_name = "LIMITER", value_enum, default_value_t = RateLimiterChoice::Default)]
     pub queue_rate_limiter: RateLimiterChoice,
@@ -57,6 +80,15 @@ pub enum RateLimiterChoice {
     Peers,
 }
 
+/// Value of `--job-controller`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum JobScope {
+    /// Jobs whose spec.managedBy is --job-controller-name.
+    Marked,
+    /// Those, and Jobs that the built-in controller would look after.
+    All,
+}
+
 impl ControllerArgs {
     /// What is wrong when no controller is left to run.
     pub(super) fn contradictions(&self) -> Vec<Contradiction> {
@@ -66,12 +98,20 @@ impl ControllerArgs {
             return vec![Contradiction::new(&["controllers"], message)];
         }
         if asked_for.iter().any(|controller| self.closed_gate(controller).is_none()) {
-            return Vec::new();
+            return self.job_contradictions();
         }
         let names = asked_for.iter().map(|controller| controller.name).collect::<Vec<_>>().join(", ");
         let message =
             format!("no controller runs: the feature gates switch off all that --controllers names ({names})");
         vec![Contradiction::new(&["feature-gates", "controllers"], message)]
+    }
+
+    fn job_contradictions(&self) -> Vec<Contradiction> {
+        if self.job_controller == JobScope::Marked || self.runs_jobs() {
+            return Vec::new();
+        }
+        let message = "has no effect unless --controllers names kubernetes-job".to_owned();
+        vec![Contradiction::new(&["job-controller", "controllers"], message)]
     }
 
     fn closed_gate(&self, controller: &Registration) -> Option<Gate> {
@@ -106,6 +146,9 @@ impl ControllerArgs {
             concurrent_syncs: self.concurrent_cron_job_syncs,
             local_zone,
             shutdown_budget,
+            job_managed_by: self.job_managed_by.clone(),
+            mandate: self.mandate(),
+            concurrent_job_syncs: self.concurrent_job_syncs,
             ..Options::default()
         };
         match self.queue_rate_limiter {
@@ -113,6 +156,45 @@ impl ControllerArgs {
             // The peers' bucket is one for all keys of a controller, so there is one queue.
             RateLimiterChoice::Peers => Options { rate_limiter: RateLimiterConfig::Peers, shards: 1, ..options },
         }
+    }
+
+    fn mandate(&self) -> Mandate {
+        let name = self.job_controller_name.clone();
+        match self.job_controller {
+            JobScope::Marked => Mandate::marked(name),
+            JobScope::All => Mandate::all(name),
+        }
+    }
+
+    /// Whether Jobs are looked after.
+    pub(super) fn runs_jobs(&self) -> bool {
+        self.asks_for(Serves::Jobs)
+    }
+
+    /// In the sandbox `--job-controller` is enough: there is no built-in controller beside.
+    pub(super) fn runs_jobs_in_sandbox(&self) -> bool {
+        self.runs_jobs() || self.job_controller == JobScope::All
+    }
+
+    /// The controllers to start in the sandbox.
+    pub(super) fn selected_in_sandbox(&self) -> Vec<&'static Registration> {
+        let mut selected = self.selected();
+        if self.runs_jobs_in_sandbox() {
+            let about_jobs = |it: &&Registration| matches!(it.serves, Serves::Jobs | Serves::ExpiredJobs);
+            selected.retain(|controller| !about_jobs(controller));
+            selected.extend(REGISTRY.iter().filter(about_jobs));
+        }
+        selected
+    }
+
+    /// Whether a controller that does not serve CronJobs is asked for.
+    pub(super) fn runs_more_than_cronjobs(&self) -> bool {
+        self.asks_for(Serves::Jobs) || self.asks_for(Serves::ExpiredJobs)
+    }
+
+    /// Whether a controller that does this is asked for.
+    fn asks_for(&self, serves: Serves) -> bool {
+        REGISTRY.iter().any(|controller| controller.serves == serves && self.controllers.enables(controller))
     }
 
     /// The zone of CronJobs without one: the flag, else `tz` (the variable `TZ`) if it is an IANA name, else UTC.
@@ -123,9 +205,17 @@ impl ControllerArgs {
 }
 
 fn parse_syncs(text: &str) -> Result<usize, String> {
+    parse_count("concurrent-cron-job-syncs", text)
+}
+
+fn parse_job_syncs(text: &str) -> Result<usize, String> {
+    parse_count("concurrent-job-syncs", text)
+}
+
+fn parse_count(flag: &str, text: &str) -> Result<usize, String> {
     let count: i64 = text.parse().map_err(|_| format!("{text:?} is not a whole number"))?;
     // The peers' text.
-    let refused = || format!("concurrent-cron-job-syncs must be greater than 0, but got {count}");
+    let refused = || format!("{flag} must be greater than 0, but got {count}");
     let syncs = usize::try_from(count).ok().filter(|count| *count > 0).ok_or_else(refused)?;
     if syncs > MOST_SYNCS { Err(format!("at most {MOST_SYNCS}, but got {count}")) } else { Ok(syncs) }
 }

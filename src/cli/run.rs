@@ -98,7 +98,13 @@ pub struct ClusterArgs {
 impl RunArgs {
     /// What is wrong with flags that are each sound by themselves.
     pub(super) fn contradictions(&self) -> Vec<Contradiction> {
-        [self.controller.contradictions(), self.election.contradictions(), self.serving.contradictions()].concat()
+        let mut found =
+            [self.controller.contradictions(), self.election.contradictions(), self.serving.contradictions()].concat();
+        if self.shadow.shadow && self.controller.runs_more_than_cronjobs() {
+            let message = "decides on CronJobs only: --controllers must not name a controller of Jobs";
+            found.push(Contradiction::new(&["shadow", "controllers"], message));
+        }
+        found
     }
 }
 
@@ -292,6 +298,9 @@ mod tests {
         assert_eq!(told(&["--controllers=-volcano-cronjob"]), ["controllers"]);
         assert_eq!(told(&["--controllers=*,-cronjob-controller"]), ["controllers"]);
         assert_eq!(told(&["--controllers=*,-volcano-cronjob"]), [""; 0]);
+        assert_eq!(told(&["--job-controller=all"]), ["job-controller"]);
+        assert_eq!(told(&["--job-controller", "--controllers=kubernetes-job"]), [""; 0]);
+        assert_eq!(told(&["--controllers=*,kubernetes-job", "--shadow"]), ["shadow"]);
         assert_eq!(told(&["--feature-gates=VolcanoJobSupport=false"]), [""; 0]);
         let gated = ["--controllers=volcano-cronjob", "--feature-gates=CronVolcanoJobSupport=false"];
         assert_eq!(told(&gated), ["feature-gates"]);

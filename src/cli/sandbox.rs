@@ -50,6 +50,8 @@ Examples:
   Look inside while it runs:
     cronjob-controller sandbox --port 6440 --kubeconfig /tmp/sandbox.yaml
     kubectl --kubeconfig /tmp/sandbox.yaml get jobs -A -w
+  With our Job controller in the place of the stand-in, which then only plays the nodes:
+    cronjob-controller sandbox --job-controller
   Only the API server, for the controllers in a process of their own:
     cronjob-controller sandbox --server-only --kubeconfig /tmp/sandbox.yaml
     cronjob-controller run --kubeconfig /tmp/sandbox.yaml
@@ -82,7 +84,7 @@ pub struct SandboxArgs {
     pub kubeconfig: Option<PathBuf>,
 
     /// Only the API server, for a controller in a process of its own: no controllers, nothing that runs Jobs, no samples; time as it is.
-    #[arg(long, conflicts_with_all = ["speed", "controllers"])]
+    #[arg(long, conflicts_with_all = ["speed", "controllers", "job_controller"])]
     pub server_only: bool,
 
     /// Changes of each kind that the server remembers for watches; one that goes on from before them is told 410, and lists anew.
@@ -118,7 +120,7 @@ pub async fn execute(args: SandboxArgs) -> anyhow::Result<()> {
     let kubeconfig = Kubeconfig::write(args.kubeconfig.as_deref(), address)?;
     let pace = if args.server_only { 1 } else { args.speed };
     say(format_args!("API server at http://{address}, time runs {pace} times faster, seed {seed}"));
-    say(format_args!("  kubectl --kubeconfig {} get cronjobs,jobs -A", kubeconfig.path.display()));
+    say(format_args!("  kubectl --kubeconfig {} get cronjobs,jobs,pods -A", kubeconfig.path.display()));
 
     let cluster = Sandbox::new(clock.clone(), seed, options(&args));
     let (tasks, closing) = (TaskTracker::new(), CancellationToken::new());
@@ -130,7 +132,7 @@ pub async fn execute(args: SandboxArgs) -> anyhow::Result<()> {
     if args.server_only {
         stop.cancelled().await;
     } else {
-        start_jobs(&cluster, seed, &tasks, &closing);
+        start_jobs(&cluster, seed, args.controller.runs_jobs_in_sandbox(), &tasks, &closing);
         manager(&cluster, &args.controller, (clock, seed, address), &tasks).run(stop).await;
     }
     closing.cancel();
@@ -170,7 +172,7 @@ fn manager(
         observer: Some(Arc::new(observer)),
         election: None,
     };
-    Manager::new(setup, controller.options(SHUTDOWN_BUDGET), &controller.selected())
+    Manager::new(setup, controller.options(SHUTDOWN_BUDGET), &controller.selected_in_sandbox())
 }
 
 /// Says a line. Whoever reads no further (`| head -1`) still has the server.
@@ -197,10 +199,10 @@ fn start_server(cluster: &Sandbox, listener: TcpListener, tasks: &TaskTracker, c
     tasks.spawn(async move { server.run_background(end).await });
 }
 
-/// Starts the stand-in that runs the Jobs.
-fn start_jobs(cluster: &Sandbox, seed: u64, tasks: &TaskTracker, closing: &CancellationToken) {
+/// Starts the stand-in that runs the Jobs, or with a Job controller their Pods.
+fn start_jobs(cluster: &Sandbox, seed: u64, job_controller: bool, tasks: &TaskTracker, closing: &CancellationToken) {
     let (server, end) = (cluster.clone(), closing.clone());
-    let options = RunnerOptions { pods: true, ..RunnerOptions::default() };
+    let options = RunnerOptions { pods: true, job_controller, ..RunnerOptions::default() };
     tasks.spawn(async move { server.run_jobs(options, seed, end).await });
 }
 

@@ -47,7 +47,8 @@ impl fmt::Display for ControllerList {
 
 fn known_names() -> String {
     let names = REGISTRY.map(|known| known.name);
-    format!("{}, cronjob-controller (both)", names.join(", "))
+    let [cronjobs @ .., job, expiry] = names;
+    format!("{}, cronjob-controller (both), {job}, {expiry}", cronjobs.join(", "))
 }
 
 /// Value of `--feature-gates`: `NAME=true|false`, comma-separated. What is not named keeps its default, which is on.
@@ -109,6 +110,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_off_by_default_is_named() {
+        assert_eq!(running("*,kubernetes-job"), ["kubernetes-cronjob", "volcano-cronjob", "kubernetes-job"]);
+        assert_eq!(
+            running("job-controller,ttl-after-finished-controller"),
+            ["kubernetes-job", "kubernetes-ttl-after-finished"]
+        );
+    }
+
+    #[test]
     fn the_peers_name_means_both() {
         assert_eq!(running("cronjob-controller"), ["kubernetes-cronjob", "volcano-cronjob"]);
         assert_eq!(running("*,-cronjob-controller"), [""; 0]);
@@ -122,10 +132,11 @@ mod tests {
 
     #[test]
     fn an_unknown_controller_is_refused_with_the_known_ones() {
-        let error = "*,-job".parse::<ControllerList>().unwrap_err();
+        let error = "*,-jobs".parse::<ControllerList>().unwrap_err();
         assert_eq!(
             error,
-            "\"job\" is not in the list of known controllers: kubernetes-cronjob, volcano-cronjob, cronjob-controller (both)"
+            "\"jobs\" is not in the list of known controllers: kubernetes-cronjob, volcano-cronjob, cronjob-controller (both), \
+             kubernetes-job, kubernetes-ttl-after-finished"
         );
         assert!("".parse::<ControllerList>().is_err());
     }

@@ -1,4 +1,4 @@
-//! The sandbox's timeline: one line for each thing that a controller says about a CronJob, in words for people.
+//! The sandbox's timeline: one line for each thing that a controller says about a CronJob or a Job, in words for people.
 //!
 //! Invariant: saying never waits for the terminal; lines go through a channel to the one task that prints.
 
@@ -36,7 +36,11 @@ impl Observer for Timeline {
 }
 
 fn line(controller: &'static str, about: &ObjectKey, at: WallTime, happening: &Happening) -> String {
-    let api = if controller == "volcano-cronjob" { "volcano" } else { "batch" };
+    let api = match controller {
+        "volcano-cronjob" => "volcano",
+        "kubernetes-job" => "job",
+        _ => "batch",
+    };
     let at = at.trunc_subsecs(0).format("%a %Y-%m-%d %H:%M:%S");
     format!("{at}  {api:<7}  {:<24}  {}", about.to_string(), words(happening))
 }

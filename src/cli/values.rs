@@ -4,10 +4,12 @@ use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 
+use crate::jobs::names::MANAGED_BY_BUILT_IN;
 use crate::schedule::Zone;
 
 /// Flags that are each sound by themselves, but not together.
@@ -47,6 +49,33 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         rest = behind;
     }
     if text.is_empty() { Err(wrong()) } else { Ok(total) }
+}
+
+/// Parses a name of a controller in `spec.managedBy` of Jobs: a path behind a domain.
+///
+/// # Errors
+/// A sentence that says what is expected.
+pub fn parse_manager(text: &str) -> Result<Arc<str>, String> {
+    const LONGEST: usize = 63;
+    let is_domain = |domain: &str| {
+        let label = |label: &str| {
+            let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            !label.is_empty() && !label.starts_with('-') && !label.ends_with('-') && label.chars().all(known)
+        };
+        domain.split('.').all(label)
+    };
+    let is_path = |path: &str| {
+        let known = |c: char| c.is_ascii_alphanumeric() || "/-._~%!$&'()*+,;=:".contains(c);
+        !path.is_empty() && path.chars().all(known)
+    };
+    let (domain, path) = text.split_once('/').unwrap_or_default();
+    if !is_domain(domain) || !is_path(path) || text.len() > LONGEST {
+        return Err(format!("{text:?} is not a path behind a domain of at most {LONGEST} bytes, such as acme.io/foo"));
+    }
+    if text == MANAGED_BY_BUILT_IN {
+        return Err(format!("{text} is the built-in controller, which looks after every Job that names nobody"));
+    }
+    Ok(text.into())
 }
 
 /// As [`parse_duration`], but zero is refused.
@@ -141,6 +170,16 @@ pub fn parse_zone(name: &str) -> Result<Zone, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_manager_is_a_path_behind_a_domain_and_not_the_built_in_one() {
+        assert_eq!(parse_manager("acme.io/foo").as_deref(), Ok("acme.io/foo"));
+        let long = format!("a.io/{}", "x".repeat(60));
+        for wrong in ["", "foo", "acme.io/", "/foo", "Acme.io/foo", "a..b/c", "acme.io/a b", MANAGED_BY_BUILT_IN, &long]
+        {
+            assert!(parse_manager(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn durations_add_up_their_parts() {

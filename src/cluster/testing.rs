@@ -68,6 +68,8 @@ impl Thing {
 }
 
 impl Cached for Thing {
+    const UNOWNED_ARE_INDEXED: bool = true;
+
     fn key(&self) -> &ObjectKey {
         &self.key
     }

@@ -7,15 +7,15 @@ use futures::future::join_all;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::cronjob::{CronJobController, Readiness};
+use super::controller::{Controller, initialize};
 use super::terms::Terms;
-use super::{Counts, Deps, Metrics, Observer, Options, Registration};
+use super::{Counts, Deps, Metrics, Observer, Options, Registration, Serves};
 use crate::clock::Clock;
 use crate::cluster::{
     ApiClient, ApiClientOptions, Clients, Election, Elector, ElectorSetup, EventMetrics, EventOptions, EventTask,
     LeaderMetrics, Leadership, ReflectorMetrics, RequestMetrics, Validity, event_recorder,
 };
-use crate::telemetry::{ControllerMetrics, Health, Heartbeat, Registry, Scope};
+use crate::telemetry::{ControllerMetrics, Health, Heartbeat, JobMetrics, Registry, Scope};
 use crate::{engine, workqueue};
 
 /// How often the runtime proves that its timers and tasks move.
@@ -48,7 +48,7 @@ pub struct Setup {
 pub struct Manager {
     deps: Deps,
     options: Options,
-    controllers: Vec<CronJobController>,
+    controllers: Vec<Arc<dyn Controller>>,
     events: EventTask,
     candidate: Option<Candidate>,
 }
@@ -95,16 +95,17 @@ impl Manager {
             engine: registry.register(engine::Metrics::register),
             queues: registry.register(workqueue::Metrics::register),
             reflectors: registry.register(ReflectorMetrics::register),
+            jobs: job_metrics(&registry, controllers),
         };
         let deps = Deps { api, watches: clients.watches, recorder, clock, seed, metrics, health, observer };
-        let controllers = controllers.iter().map(|r| CronJobController::initialize(r, &deps, &options)).collect();
+        let controllers = controllers.iter().map(|r| initialize(r, &deps, &options)).collect();
         Self { deps, options, controllers, events, candidate }
     }
 
     /// A way to ask what each controller holds in memory, also while they run.
     pub fn counter(&self) -> impl Fn() -> Vec<Counts> + Send + Sync + use<> {
         let controllers = self.controllers.clone();
-        move || controllers.iter().map(CronJobController::counts).collect()
+        move || controllers.iter().map(|it| it.counts()).collect()
     }
 
     /// Who leads; `None` without an election.
@@ -120,11 +121,14 @@ impl Manager {
         let _unwatches = watching.clone().drop_guard();
         let telling = Telling::start(events);
         if candidate.is_some() {
-            controllers.iter().for_each(CronJobController::stand_by);
+            controllers.iter().for_each(|it| it.stand_by());
         }
         let readiness: Vec<_> = controllers.iter().map(|it| it.watch(&deps, &background, &watching)).collect();
+        for (controller, asked) in controllers.iter().zip(readiness.clone()) {
+            deps.health.check(controller.name(), Scope::Ready, move || asked.check());
+        }
         let caches = readiness.clone();
-        deps.health.check("caches", Scope::Live, move || caches.iter().try_for_each(Readiness::check_that_they_move));
+        deps.health.check("caches", Scope::Live, move || caches.iter().try_for_each(|it| it.check_that_they_move()));
         background.spawn(beat(deps.health.heartbeat("loop", Scope::Live, &deps.clock, SILENCE), watching.clone()));
         let budget = options.shutdown_budget;
         match candidate {
@@ -144,6 +148,15 @@ impl Manager {
         background.wait().await;
         telling.end().await;
     }
+}
+
+/// Shown only where a controller reports to them.
+fn job_metrics(registry: &Registry, controllers: &[&Registration]) -> JobMetrics {
+    let metrics = JobMetrics::new();
+    if controllers.iter().any(|it| !matches!(it.serves, Serves::CronJobs(_))) {
+        registry.register(|to| metrics.register(to));
+    }
+    metrics
 }
 
 /// A task that writes events, and its end.

@@ -7,35 +7,65 @@ use crate::model::Flavor;
 pub struct Registration {
     /// The name in `--controllers`, logs and metrics.
     pub name: &'static str,
-    /// Other names; the one of both peers stands for both of ours.
+    /// The peer's names; that of the CronJob controllers stands for both of ours.
     pub aliases: &'static [&'static str],
     /// Whether `*` includes it.
     pub on_by_default: bool,
     /// Feature gates that must all be on for it to start.
     pub gates: &'static [Gate],
-    /// The CronJob API it serves.
-    pub flavor: Flavor,
+    /// What it does.
+    pub serves: Serves,
+}
+
+/// What a controller does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Serves {
+    /// Starts the Jobs of the CronJobs of this API.
+    CronJobs(Flavor),
+    /// Runs the Pods of `batch/v1` Jobs.
+    Jobs,
+    /// Deletes `batch/v1` Jobs `ttlSecondsAfterFinished` after their end.
+    ExpiredJobs,
 }
 
 /// All controllers, in the order in which they start.
-pub static REGISTRY: [Registration; 2] = [
+pub static REGISTRY: [Registration; 4] = [
     Registration {
         name: "kubernetes-cronjob",
         aliases: &["cronjob-controller"],
         on_by_default: true,
         gates: &[],
-        flavor: Flavor::Kubernetes,
+        serves: Serves::CronJobs(Flavor::Kubernetes),
     },
     Registration {
         name: "volcano-cronjob",
         aliases: &["cronjob-controller"],
         on_by_default: true,
         gates: &[Gate::VolcanoJobSupport, Gate::CronVolcanoJobSupport],
-        flavor: Flavor::Volcano,
+        serves: Serves::CronJobs(Flavor::Volcano),
+    },
+    Registration {
+        name: "kubernetes-job",
+        aliases: &["job-controller"],
+        on_by_default: false,
+        gates: &[],
+        serves: Serves::Jobs,
+    },
+    Registration {
+        name: "kubernetes-ttl-after-finished",
+        aliases: &["ttl-after-finished-controller"],
+        on_by_default: false,
+        gates: &[],
+        serves: Serves::ExpiredJobs,
     },
 ];
 
 impl Registration {
+    /// Those that `*` includes.
+    pub fn by_default() -> Vec<&'static Self> {
+        REGISTRY.iter().filter(|controller| controller.on_by_default).collect()
+    }
+
     /// Whether `name` means this controller.
     pub fn answers_to(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)

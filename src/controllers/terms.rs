@@ -7,14 +7,16 @@
 //!   the Lease is given away.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::cronjob::{CronJobController, Readiness};
+use super::controller::Controller;
 use super::manager::Telling;
+use super::readiness::Readiness;
 use crate::cluster::Elector;
 
 /// How often a process that starts looks whether its caches are complete.
@@ -23,7 +25,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The controllers of a process that takes part in an election.
 pub(super) struct Terms {
     pub(super) elector: Elector,
-    pub(super) controllers: Vec<CronJobController>,
+    pub(super) controllers: Vec<Arc<dyn Controller>>,
     /// One for each controller.
     pub(super) readiness: Vec<Readiness>,
     /// How long steps in flight may take at the end.
@@ -43,7 +45,7 @@ impl Terms {
             if self.lead(&stop, telling).await {
                 break;
             }
-            self.controllers.iter().for_each(CronJobController::end_term);
+            self.controllers.iter().for_each(|it| it.end_term());
         }
         self.elector.release().await;
     }

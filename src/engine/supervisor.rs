@@ -1,5 +1,6 @@
 //! The supervisor: routes messages to actors and keys to shards, runs the steps, ends them.
 
+use std::ops::Add;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -62,6 +63,21 @@ pub struct Counts {
     pub cells: usize,
     /// Sums over the queues of all shards.
     pub queues: workqueue::Counts,
+}
+
+impl Add for Counts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        let (own, others) = (self.queues, other.queues);
+        let queues = workqueue::Counts {
+            queued: own.queued + others.queued,
+            in_flight: own.in_flight + others.in_flight,
+            delayed: own.delayed + others.delayed,
+            limiter_records: own.limiter_records + others.limiter_records,
+        };
+        Self { cells: self.cells + other.cells, queues }
+    }
 }
 
 /// The actors of one kind of object, and who runs them. Clones share them.
@@ -160,14 +176,9 @@ impl<K: Kind> Supervisor<K> {
 
     /// How much of everything there is.
     pub fn debug_counts(&self) -> Counts {
-        let mut queues = workqueue::Counts::default();
-        for counts in self.engine.queues.iter().map(Queue::counts) {
-            queues.queued += counts.queued;
-            queues.in_flight += counts.in_flight;
-            queues.delayed += counts.delayed;
-            queues.limiter_records += counts.limiter_records;
-        }
-        Counts { cells: self.engine.cells.len(), queues }
+        let of_queue = |queue: &Queue<Name<K>>| Counts { cells: 0, queues: queue.counts() };
+        let queues = self.engine.queues.iter().map(of_queue).fold(Counts::default(), Add::add);
+        Counts { cells: self.engine.cells.len(), ..queues }
     }
 
     /// Runs the actors until `stop`; then takes no new work, lets the steps in flight finish within `budget`, and cuts off

@@ -43,8 +43,8 @@ pub enum Call {
         /// Which one.
         key: ObjectKey,
     },
-    /// PUT the status of the Job. Answered by [`Answer::Job`] with what the server stored.
-    PutStatus {
+    /// Write the status of the Job. Answered by [`Answer::Job`] with what the server stored.
+    PatchStatus {
         /// The copy that was decided on: its resource version makes the write conditional.
         base: Arc<BatchJob>,
         /// The status to write, whole.
@@ -76,7 +76,7 @@ pub enum PodPatch {
 /// The answer to a [`Call`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// To GetJob and PutStatus.
+    /// To GetJob and PatchStatus.
     Job(Result<Arc<BatchJob>, ApiFailure>),
     /// To ListPods.
     Pods(Result<PodList, ApiFailure>),

@@ -4,8 +4,10 @@ pub use crate::model::{COMPLETION_INDEX, INDEX_FAILURE_COUNT, INDEX_IGNORED_FAIL
 
 /// The variable in which a container finds its index.
 pub const COMPLETION_INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
-/// `spec.managedBy` of this controller; absent means the same.
-pub const MANAGED_BY_US: &str = "kubernetes.io/job-controller";
+/// `spec.managedBy` of the built-in controller; absent means the same.
+pub const MANAGED_BY_BUILT_IN: &str = "kubernetes.io/job-controller";
+/// `spec.managedBy` of this controller, unless it is given another name.
+pub const MANAGED_BY_US: &str = "cronjob-controller.dev/job-controller";
 /// `apiVersion` of a Job.
 pub const API_VERSION: &str = "batch/v1";
 /// `kind` of a Job.

@@ -1,33 +1,66 @@
 //! Pods that keep the finalizer of a Job that does not count them any more. Without the finalizer they can go.
 
 use super::call::{Answer, Call, PodPatch, StepError};
-use super::names::{API_VERSION, KIND, MANAGED_BY_US};
+use super::mandate::Mandate;
+use super::names::{API_VERSION, KIND};
 use super::watch::JobCache;
-use crate::model::{ApiFailure, ObjectKey, Pod};
+use crate::model::{ApiFailure, ObjectKey, Pod, Uid};
 
-/// Whether the finalizer must go: the Pod has no controller, or its Job is gone or has ended. A controller of another kind or group
-/// looks after its Pods itself, and so does somebody else who manages a Job.
-pub fn must_free(pod: &Pod, jobs: &dyn JobCache) -> bool {
+/// Whether a Pod lost its Job, so that the finalizer must go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Orphan {
+    /// It has no finalizer, or somebody counts it.
+    No,
+    /// Nobody will.
+    Yes,
+    /// Nobody will, unless its Job is there after all: the cache of Jobs does not show it, but may be older than that of Pods. The
+    /// server is to be asked ([`is_gone`]; rule `orphan-asks-server`).
+    Unless {
+        /// The Job.
+        job: ObjectKey,
+        /// Its `metadata.uid`.
+        uid: Uid,
+    },
+}
+
+/// Whether the Pod lost its Job: it has no controller, or its Job is gone or has ended. A controller of another kind or group looks
+/// after its Pods itself, and so does somebody else who manages a Job.
+pub fn orphan(mandate: &Mandate, pod: &Pod, jobs: &dyn JobCache) -> Orphan {
     if !pod.tracked {
-        return false;
+        return Orphan::No;
     }
-    let Some(owner) = &pod.controller else { return true };
+    let Some(owner) = &pod.controller else { return Orphan::Yes };
     if &*owner.kind != KIND || &*owner.api_version != API_VERSION {
-        return false;
+        return Orphan::No;
     }
     let key = ObjectKey::new(pod.key.namespace.clone(), &*owner.name);
-    let Some(job) = jobs.get(&key).filter(|job| job.uid == owner.uid) else { return true };
-    let foreign = job.spec.managed_by.as_ref().is_some_and(|by| &**by != MANAGED_BY_US);
-    !foreign && job.finished()
+    match jobs.get(&key).filter(|job| job.uid == owner.uid) {
+        Some(job) if mandate.covers(&job) && job.finished() => Orphan::Yes,
+        Some(_) => Orphan::No,
+        None => Orphan::Unless { job: key, uid: owner.uid.clone() },
+    }
 }
 
-/// The requests that free those of the Pods that must be; all at once.
-pub fn plan_sweep<'a>(pods: impl IntoIterator<Item = &'a Pod>, jobs: &dyn JobCache) -> Vec<Call> {
-    let lost = pods.into_iter().filter(|pod| must_free(pod, jobs));
-    lost.map(|pod| Call::PatchPod { key: pod.key.clone(), patch: PodPatch::Untrack }).collect()
+/// What the answer to [`Call::GetJob`] says of the Job with this uid. One that cannot be read is there.
+///
+/// # Errors
+/// The server did not say.
+pub fn is_gone(uid: &Uid, answer: Answer) -> Result<bool, StepError> {
+    match answer {
+        Answer::Job(Ok(job)) => Ok(job.uid != *uid),
+        Answer::Job(Err(failure)) if failure.is_not_found() => Ok(true),
+        Answer::Job(Err(failure)) if failure.is_unreadable() => Ok(false),
+        Answer::Job(Err(failure)) => Err(StepError::of("asking for the Job of an orphan Pod: ", &failure)),
+        _ => Err(StepError::of("asking for the Job of an orphan Pod: ", &no_answer())),
+    }
 }
 
-/// What the answers to [`plan_sweep`] come to: any failure but a missing Pod means that all is tried again (rule `sweep-retries`).
+/// The request that takes the finalizer off a Pod. Answered to [`sweep_result`].
+pub fn free(pod: &Pod) -> Call {
+    Call::PatchPod { key: pod.key.clone(), patch: PodPatch::Untrack }
+}
+
+/// What the answers to [`free`] come to: any failure but a missing Pod means that all is tried again (rule `sweep-retries`).
 ///
 /// # Errors
 /// The first failure.
@@ -36,12 +69,16 @@ pub fn sweep_result(answers: impl IntoIterator<Item = Answer>) -> Result<(), Ste
         Answer::Pod(Ok(_)) => None,
         Answer::Pod(Err(failure)) if failure.is_not_found() => None,
         Answer::Pod(Err(failure)) => Some(failure),
-        _ => Some(ApiFailure { message: "no answer to this request".into(), ..ApiFailure::default() }),
+        _ => Some(no_answer()),
     };
     match answers.into_iter().find_map(failed) {
         Some(failure) => Err(StepError::of("removing the finalizer of an orphan Pod: ", &failure)),
         None => Ok(()),
     }
+}
+
+fn no_answer() -> ApiFailure {
+    ApiFailure { message: "no answer to this request".into(), ..ApiFailure::default() }
 }
 
 #[cfg(test)]
@@ -50,6 +87,7 @@ mod tests {
 
     use super::*;
     use crate::jobs::fixtures::{finished, job, pod};
+    use crate::jobs::names::MANAGED_BY_US;
     use crate::model::{BatchJob, Labels};
 
     struct Cache(Option<BatchJob>);
@@ -78,27 +116,36 @@ mod tests {
         };
         let recreated = BatchJob { uid: "new".into(), ..job() };
         let ours = pod("a");
-        for (pod, owner, freed) in [
-            (ours.clone(), Some(job()), false),
-            (ours.clone(), Some(finished(job())), true),
-            (ours.clone(), None, true),
-            (ours.clone(), Some(recreated), true),
-            (ours.clone(), Some(foreign(job())), false),
-            (ours.clone(), Some(foreign(finished(job()))), false),
-            (Pod { controller: None, ..ours.clone() }, Some(job()), true),
-            (Pod { tracked: false, controller: None, ..ours }, None, false),
-            (owned_by("batch/v1", "CronJob"), None, false),
-            (owned_by("example.com/v1", "Job"), None, false),
+        let unless = || Orphan::Unless { job: job().key, uid: job().uid };
+        let mandate = Mandate::all(MANAGED_BY_US);
+        for (pod, owner, expected) in [
+            (ours.clone(), Some(job()), Orphan::No),
+            (ours.clone(), Some(finished(job())), Orphan::Yes),
+            (ours.clone(), None, unless()),
+            (ours.clone(), Some(recreated), unless()),
+            (ours.clone(), Some(foreign(job())), Orphan::No),
+            (ours.clone(), Some(foreign(finished(job()))), Orphan::No),
+            (Pod { controller: None, ..ours.clone() }, Some(job()), Orphan::Yes),
+            (Pod { tracked: false, controller: None, ..ours.clone() }, None, Orphan::No),
+            (owned_by("batch/v1", "CronJob"), None, Orphan::No),
+            (owned_by("example.com/v1", "Job"), None, Orphan::No),
         ] {
-            assert_eq!(must_free(&pod, &Cache(owner.clone())), freed, "{pod:?} {owner:?}");
+            assert_eq!(orphan(&mandate, &pod, &Cache(owner.clone())), expected, "{pod:?} {owner:?}");
         }
+        let of_the_built_in = Cache(Some(finished(job())));
+        assert_eq!(orphan(&Mandate::marked(MANAGED_BY_US), &ours, &of_the_built_in), Orphan::No);
     }
 
     #[test]
-    fn a_sweep_touches_only_what_must_be_freed() {
-        let kept = owned_by("batch/v1", "CronJob");
-        let calls = plan_sweep([&pod("a"), &kept], &Cache(None));
-        assert_eq!(calls, [Call::PatchPod { key: pod("a").key, patch: PodPatch::Untrack }]);
+    fn a_job_that_the_cache_lacks_is_gone_only_if_the_server_says_so() {
+        let refused = |reason: &str| Answer::Job(Err(ApiFailure { reason: reason.into(), ..ApiFailure::default() }));
+        let recreated = BatchJob { uid: "new".into(), ..job() };
+        let uid = job().uid;
+        assert_eq!(is_gone(&uid, Answer::Job(Ok(Arc::new(job())))), Ok(false));
+        assert_eq!(is_gone(&uid, Answer::Job(Ok(Arc::new(recreated)))), Ok(true));
+        assert_eq!(is_gone(&uid, refused("NotFound")), Ok(true));
+        assert_eq!(is_gone(&uid, Answer::Job(Err(ApiFailure::unreadable("odd".into())))), Ok(false));
+        assert!(is_gone(&uid, refused("Timeout")).is_err());
     }
 
     #[test]

@@ -23,8 +23,8 @@ use super::census::Census;
 use super::classify::count;
 use super::delay::BackOff;
 use super::manage::{MAX_PODS_PER_STEP, Plan, plan};
+use super::mandate::Mandate;
 use super::memory::{Memory, PodCache};
-use super::names::MANAGED_BY_US;
 use super::new_pod::PodAdditions;
 use super::verdict::{Verdict, deadline, verdict};
 use crate::model::{ApiFailure, BatchJob, CompletionMode, EventType, Happening, Pod, Uid, WallTime};
@@ -34,6 +34,7 @@ pub const BATCH_PERIOD: Duration = Duration::from_secs(1);
 
 /// A step under way. Made by [`begin`](Self::begin), driven by [`advance`](Self::advance) and [`answer`](Self::answer).
 pub struct Step<'a> {
+    mandate: &'a Mandate,
     now: WallTime,
     cache: &'a dyn PodCache,
     memory: &'a mut Memory,
@@ -121,9 +122,16 @@ enum Task {
 
 impl<'a> Step<'a> {
     /// Begins a step on `job` as the watch shows it. `memory` is that Job's own, and must be kept for its next step.
-    pub fn begin(job: Arc<BatchJob>, cache: &'a dyn PodCache, memory: &'a mut Memory, now: WallTime) -> Self {
+    pub fn begin(
+        mandate: &'a Mandate,
+        job: Arc<BatchJob>,
+        cache: &'a dyn PodCache,
+        memory: &'a mut Memory,
+        now: WallTime,
+    ) -> Self {
         let base = memory.newest(job);
         let mut step = Self {
+            mandate,
             now: now.trunc_subsecs(0),
             cache,
             memory,
@@ -193,8 +201,7 @@ impl<'a> Step<'a> {
     fn open(&mut self) {
         self.todo.clear();
         self.job = (*self.base).clone();
-        let foreign = self.job.spec.managed_by.as_ref().is_some_and(|by| &**by != MANAGED_BY_US);
-        if foreign {
+        if !self.mandate.covers(&self.job) {
             return;
         }
         if self.job.finished() {
@@ -241,7 +248,7 @@ impl<'a> Step<'a> {
             Task::DeleteActive(pod) | Task::DeleteSurplus(pod) => Call::DeletePod { key: pod.key.clone() },
             Task::Create(additions) => Call::CreatePod { job: self.base.clone(), additions: additions.clone() },
             Task::Record | Task::Settle { .. } => {
-                Call::PutStatus { base: self.base.clone(), status: Box::new(self.job.status.clone()) }
+                Call::PatchStatus { base: self.base.clone(), status: Box::new(self.job.status.clone()) }
             }
         }
     }

@@ -13,8 +13,8 @@ pub enum Expiry {
     Never,
     /// It is looked at again then.
     At(WallTime),
-    /// It is deleted now.
-    Now,
+    /// It is deleted now; it could have been since then.
+    Since(WallTime),
 }
 
 /// A Job that ended, nobody knows when.
@@ -35,7 +35,7 @@ pub fn expiry(job: &BatchJob, now: WallTime) -> Result<Expiry, NoFinishTime> {
     let end = ends.find(|found| found.status == crate::model::ConditionStatus::True);
     let finish = end.and_then(|end| end.last_transition_time).ok_or(NoFinishTime)?;
     let at = finish + TimeDelta::seconds(i64::from(ttl_s));
-    Ok(if at <= now { Expiry::Now } else { Expiry::At(at) })
+    Ok(if at <= now { Expiry::Since(at) } else { Expiry::At(at) })
 }
 
 #[cfg(test)]
@@ -52,8 +52,8 @@ mod tests {
     fn a_job_goes_so_long_after_its_end() {
         let ended = with_ttl(Some(10), finished(job()));
         assert_eq!(expiry(&ended, at(9)), Ok(Expiry::At(at(10))));
-        assert_eq!(expiry(&ended, at(10)), Ok(Expiry::Now));
-        assert_eq!(expiry(&with_ttl(Some(0), finished(job())), at(0)), Ok(Expiry::Now));
+        assert_eq!(expiry(&ended, at(12)), Ok(Expiry::Since(at(10))));
+        assert_eq!(expiry(&with_ttl(Some(0), finished(job())), at(0)), Ok(Expiry::Since(at(0))));
         assert_eq!(expiry(&ended, at(-99)), Ok(Expiry::At(at(10))), "an end in the future is waited for");
     }
 

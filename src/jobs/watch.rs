@@ -7,9 +7,10 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use super::classify::is_finished;
-use super::names::{API_VERSION, KIND, MANAGED_BY_US};
+use super::mandate::Mandate;
+use super::names::{API_VERSION, KIND};
 use super::step::BATCH_PERIOD;
-use crate::model::{BatchJob, LabelSelector, Labels, ObjectKey, Pod, WallTime};
+use crate::model::{BatchJob, LabelSelector, Labels, ObjectKey, Pod, Uid, WallTime};
 
 /// The cache of Jobs, as reactions and the handler of orphans read it.
 pub trait JobCache {
@@ -27,13 +28,15 @@ pub enum Operation {
     Sync(ObjectKey),
     /// Look at it after a delay; the earlier of two delays of one Job wins.
     SyncAfter(ObjectKey, Duration),
-    /// See whether this Pod lost its Job ([`super::must_free`]).
+    /// See whether this Pod lost its Job ([`super::orphan`]).
     Orphan(ObjectKey),
-    /// See whether any Pod that matches lost its Job.
+    /// See whether any of the Pods of a Job lost it: those whose controller it is, and those without one that match.
     Sweep {
         /// Of which namespace.
         namespace: Arc<str>,
-        /// Which Pods.
+        /// `metadata.uid` of the Job.
+        uid: Uid,
+        /// Which Pods without a controller.
         selector: LabelSelector,
     },
 }
@@ -45,7 +48,7 @@ pub struct Reaction {
     pub operations: Vec<Operation>,
     /// For `terminated_pods_tracking_finalizer_total`: a Pod that ended has the finalizer since this event, or has it no more.
     pub tracking: Option<Tracking>,
-    /// For `jobs_by_external_controller_total`: a Job that somebody else manages appeared.
+    /// For `jobs_by_external_controller_total`: a Job that somebody else manages appeared; empty where it names nobody.
     pub external: Option<Box<str>>,
 }
 
@@ -59,15 +62,20 @@ pub enum Tracking {
 }
 
 /// A Job appeared. One that has ended is swept as well, for the process before may not have come to it (rule `finished-swept-at-start`).
-pub fn on_job_added(job: &BatchJob) -> Reaction {
+pub fn on_job_added(mandate: &Mandate, job: &BatchJob) -> Reaction {
+    if !mandate.covers(job) {
+        return Reaction { external: Some(job.spec.managed_by.clone().unwrap_or_default()), ..Reaction::default() };
+    }
     let sweep = job.finished().then(|| sweep(job));
     let operations = [Operation::Sync(job.key.clone())].into_iter().chain(sweep).collect();
-    let external = job.spec.managed_by.clone().filter(|by| &**by != MANAGED_BY_US);
-    Reaction { operations, external, ..Reaction::default() }
+    Reaction { operations, ..Reaction::default() }
 }
 
 /// A Job changed, or a resync shows it again.
-pub fn on_job_updated(old: &BatchJob, new: &BatchJob, now: WallTime) -> Reaction {
+pub fn on_job_updated(mandate: &Mandate, old: &BatchJob, new: &BatchJob, now: WallTime) -> Reaction {
+    if !mandate.covers(new) {
+        return Reaction::default();
+    }
     if new.finished() {
         return Reaction { operations: vec![sweep(new)], ..Reaction::default() };
     }
@@ -84,7 +92,7 @@ pub fn on_job_updated(old: &BatchJob, new: &BatchJob, now: WallTime) -> Reaction
     Reaction { operations, ..Reaction::default() }
 }
 
-/// A Job is gone: its Pods keep no finalizer.
+/// A Job is gone: its Pods keep no finalizer, whoever managed it.
 pub fn on_job_deleted(job: &BatchJob) -> Reaction {
     Reaction { operations: vec![Operation::Sync(job.key.clone()), sweep(job)], ..Reaction::default() }
 }
@@ -158,7 +166,7 @@ fn after_a_while(key: &ObjectKey) -> Operation {
 }
 
 fn sweep(job: &BatchJob) -> Operation {
-    Operation::Sweep { namespace: job.key.namespace.clone(), selector: job.spec.selector.clone() }
+    Operation::Sweep { namespace: job.key.namespace.clone(), uid: job.uid.clone(), selector: job.spec.selector.clone() }
 }
 
 fn until_deadline(job: &BatchJob, now: WallTime) -> Option<Duration> {
@@ -197,6 +205,10 @@ mod tests {
         }
     }
 
+    fn ours() -> Mandate {
+        Mandate::all("acme.io/ours")
+    }
+
     fn changed(pod: Pod) -> Pod {
         Pod { resource_version: "6".into(), ..pod }
     }
@@ -214,7 +226,7 @@ mod tests {
         let touched = |change: fn(&mut BatchJob)| {
             let mut new = job();
             change(&mut new);
-            on_job_updated(&job(), &new, at(20)).operations
+            on_job_updated(&ours(), &job(), &new, at(20)).operations
         };
         assert_eq!(touched(|new| new.status.active = 1), [later()]);
         assert_eq!(touched(|new| new.generation = 2), [Operation::Sync(job().key)]);
@@ -225,21 +237,23 @@ mod tests {
     fn a_new_deadline_arms_its_own_timer() {
         let mut new = BatchJob { generation: 2, ..job() };
         (new.spec.active_deadline_s, new.status.start_time) = (Some(30), Some(at(0)));
-        let at_deadline = |now| on_job_updated(&job(), &new, at(now)).operations[1].clone();
+        let at_deadline = |now| on_job_updated(&ours(), &job(), &new, at(now)).operations[1].clone();
         assert_eq!(at_deadline(20), Operation::SyncAfter(job().key, Duration::from_secs(10)));
         assert_eq!(at_deadline(99), Operation::SyncAfter(job().key, Duration::ZERO));
-        assert_eq!(on_job_updated(&new, &new, at(20)).operations, [later()]);
+        assert_eq!(on_job_updated(&ours(), &new, &new, at(20)).operations, [later()]);
     }
 
     #[test]
     fn jobs_that_come_and_go_are_looked_at_and_swept_when_they_ended() {
-        assert_eq!(on_job_added(&job()).operations, [Operation::Sync(job().key)]);
+        assert_eq!(on_job_added(&ours(), &job()).operations, [Operation::Sync(job().key)]);
         assert_eq!(on_job_deleted(&job()).operations, [Operation::Sync(job().key), sweep(&job())]);
         let mut foreign = job();
         foreign.spec.managed_by = Some("acme.io/jobs".into());
-        assert_eq!(on_job_added(&foreign).external.as_deref(), Some("acme.io/jobs"));
-        foreign.spec.managed_by = Some(MANAGED_BY_US.into());
-        assert_eq!(on_job_added(&foreign).external, None);
+        let heard = on_job_added(&ours(), &foreign);
+        assert_eq!((heard.operations.len(), heard.external.as_deref()), (0, Some("acme.io/jobs")));
+        assert_eq!(on_job_updated(&ours(), &foreign, &foreign, at(20)).operations, []);
+        assert_eq!(on_job_added(&Mandate::marked("acme.io/ours"), &job()).external.as_deref(), Some(""));
+        assert_eq!(on_job_added(&ours(), &job()).external, None);
     }
 
     #[test]

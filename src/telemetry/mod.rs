@@ -4,7 +4,7 @@
 //! - Nothing here is global but the log subscriber, which a process installs once in `main`; registry and health checks are
 //!   values that the composition root hands to whoever has something to say.
 //! - Other rooms own their metrics and register them through [`Registry::register`]; this room owns those about
-//!   CronJobs and those about the process.
+//!   CronJobs and Jobs and those about the process.
 //! - What needs a right is behind [`Access`], which asks the API server through a trait, so that this room knows no client.
 //! - A scrape or a probe never waits for the controllers: it reads atomics and calls checks that do not block.
 
@@ -13,6 +13,7 @@ mod answers;
 mod certificate;
 mod controller;
 mod health;
+mod jobs;
 mod listen;
 mod logs;
 mod metrics;
@@ -21,6 +22,7 @@ mod ports;
 mod process;
 mod routes;
 
+pub use self::jobs::JobMetrics;
 pub use access::{Access, Question, Reviewer, User, Verdict};
 pub use certificate::{Certificate, CertificateError, CertificateSource};
 pub use controller::{Breach, CROWD, ControllerMetrics, CronMetrics, InvalidReason, RunResult};

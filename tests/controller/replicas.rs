@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cronjob_controller::cluster::{ApiClientOptions, Clients, Election, Leadership, Timing};
-use cronjob_controller::controllers::{Manager, Options, REGISTRY, Setup};
+use cronjob_controller::controllers::{Manager, Options, Registration, Setup};
 use cronjob_controller::sandbox::Sandbox;
 use cronjob_controller::sandbox::resources::{Resource, find};
 use cronjob_controller::sandbox::service::{Disconnected, SandboxService};
@@ -238,8 +238,8 @@ impl Replicas {
                 timing: Timing::default(),
             }),
         };
-        let controllers: Vec<_> = REGISTRY.iter().collect();
-        let manager = Manager::new(setup, self.options, &controllers);
+        let controllers = Registration::by_default();
+        let manager = Manager::new(setup, self.options.clone(), &controllers);
         let (leadership, stop) = (manager.leadership().unwrap(), CancellationToken::new());
         let task = self.tasks.spawn(manager.run(stop.clone()));
         Replica { identity, leadership, health, partition, lag, shut, stop, task }

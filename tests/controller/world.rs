@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use cronjob_controller::clock::Clock;
 use cronjob_controller::cluster::{ApiClientOptions, Clients};
-use cronjob_controller::controllers::{Counts, Manager, Observer, Options, REGISTRY, Setup};
+use cronjob_controller::controllers::{Counts, Manager, Observer, Options, Registration, Setup};
 use cronjob_controller::model::{Happening, ObjectKey, WallTime};
 use cronjob_controller::sandbox::body::SandboxBody;
 use cronjob_controller::sandbox::call::Verb;
@@ -215,8 +215,8 @@ impl World {
             observer: Some(Arc::new(self.ear.clone())),
             election: None,
         };
-        let controllers: Vec<_> = REGISTRY.iter().collect();
-        let manager = Manager::new(setup, self.options, &controllers);
+        let controllers = Registration::by_default();
+        let manager = Manager::new(setup, self.options.clone(), &controllers);
         let counter = Box::new(manager.counter());
         let stop = CancellationToken::new();
         let task = self.tasks.spawn(manager.run(stop.clone()));

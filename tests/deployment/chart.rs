@@ -15,7 +15,8 @@ use crate::objects::{
 use crate::support::binaries::find;
 
 /// Everything that the chart can make.
-pub(crate) const ALL: [&str; 8] = [
+pub(crate) const ALL: [&str; 9] = [
+    "rbac.jobs=true",
     "metrics.serviceMonitor.create=true",
     "metrics.prometheusRule.create=true",
     "metrics.dashboard.create=true",
@@ -72,8 +73,12 @@ fn the_chart_makes_what_install_yaml_holds() {
 #[test]
 fn the_chart_makes_what_the_optional_components_hold() {
     let test = "the_chart_makes_what_the_optional_components_hold";
-    let values =
-        ["metrics.serviceMonitor.create=true", "metrics.prometheusRule.create=true", "networkPolicy.create=true"];
+    let values = [
+        "rbac.jobs=true",
+        "metrics.serviceMonitor.create=true",
+        "metrics.prometheusRule.create=true",
+        "networkPolicy.create=true",
+    ];
     let (Some(chart), Some(components)) = (charted(test, "cronjob-controller", &values), all_components(test)) else {
         return;
     };

@@ -16,7 +16,7 @@ use crate::support::binaries::find;
 
 const OVERLAYS: [&str; 3] = ["default", "ha", "demo"];
 /// The labels last, so that they reach what the others add.
-const COMPONENTS: [&str; 6] = ["apf", "networkpolicy", "pdb", "prometheus", "volcano", "labels"];
+const COMPONENTS: [&str; 7] = ["apf", "jobs", "networkpolicy", "pdb", "prometheus", "volcano", "labels"];
 
 #[test]
 fn what_is_made_of_other_files_is_up_to_date() {

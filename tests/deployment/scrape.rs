@@ -72,12 +72,16 @@ fn scraped() -> String {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let metrics = format!("--metrics-bind-address=127.0.0.1:{port}");
     let ports = [&metrics, "--metrics-secure=false", "--health-probe-bind-address=0"];
-    let run = [&["run", "--kubeconfig", kubeconfig], &ports[..]].concat();
-    let _controllers = start(&run, true, "caches have synced", 2);
+    let all = "--controllers=*,kubernetes-job,kubernetes-ttl-after-finished";
+    let run = [&["run", all, "--kubeconfig", kubeconfig], &ports[..]].concat();
+    let _controllers = start(&run, true, "caches have synced", 4);
     // Some metrics of requests appear with the first request of their kind.
     for _try in 0..600 {
         let answer = get(port);
-        if answer.contains("api_requests_queued{lane=\"event\"}") && answer.contains("method=\"PATCH\"") {
+        if answer.contains("api_requests_queued{lane=\"event\"}")
+            && answer.contains("method=\"PATCH\"")
+            && answer.contains("jobs_by_external_controller_total{")
+        {
             return answer;
         }
         std::thread::sleep(Duration::from_millis(100));

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::chart::takes_its_flags;
-use crate::objects::{CHART, NAMESPACE, charted, object, run, template, text, texts};
+use crate::objects::{CHART, NAMESPACE, charted, object, rights, run, template, text, texts};
 use crate::support::binaries::find;
 
 fn made(test: &str, values: &[&str]) -> Option<Vec<Value>> {
@@ -128,6 +128,27 @@ fn without_volcanos_rights_its_controller_is_off() {
         takes_its_flags(&objects);
         let args = texts(&template(&objects)["spec"]["containers"][0]["args"]);
         assert_eq!(args.iter().any(|arg| arg == OFF), off, "{values:?}: {args:?}");
+    }
+}
+
+#[test]
+fn with_the_rights_on_pods_the_job_controller_is_on() {
+    let test = "with_the_rights_on_pods_the_job_controller_is_on";
+    let on = "--controllers=*,kubernetes-job,kubernetes-ttl-after-finished";
+    let without_volcano = "--controllers=*,-volcano-cronjob,kubernetes-job,kubernetes-ttl-after-finished";
+    let mine = r#"extraArgs=["--controllers=kubernetes-job"]"#;
+    for (values, expected) in [
+        (&["rbac.jobs=true"][..], Some(on)),
+        (&["rbac.jobs=true", "rbac.volcano=false"], Some(without_volcano)),
+        (&["rbac.jobs=true", mine], Some("--controllers=kubernetes-job")),
+        (&[], None),
+    ] {
+        let Some(objects) = made(test, values) else { return };
+        takes_its_flags(&objects);
+        let args = texts(&template(&objects)["spec"]["containers"][0]["args"]);
+        let given = args.iter().find(|arg| arg.starts_with("--controllers"));
+        assert_eq!(given.map(String::as_str), expected, "{values:?}: {args:?}");
+        assert_eq!(rights(&objects).iter().any(|right| right.2 == "pods"), values.contains(&"rbac.jobs=true"));
     }
 }
 

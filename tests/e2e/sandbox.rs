@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat, Utc};
 use cronjob_controller::clock::Clock;
 use cronjob_controller::cluster::{ApiClientOptions, Clients};
-use cronjob_controller::controllers::{Manager, Options, REGISTRY, Setup};
+use cronjob_controller::controllers::{Manager, Options, Registration, Setup};
 use cronjob_controller::sandbox::resources::find;
 use cronjob_controller::sandbox::runner::{Outcome, RunnerOptions};
 use cronjob_controller::sandbox::{self, Sandbox};
@@ -61,7 +61,7 @@ impl InProcess {
             observer: None,
             election: None,
         };
-        let controllers: Vec<_> = REGISTRY.iter().collect();
+        let controllers = Registration::by_default();
         let manager = Manager::new(setup, Options::default(), &controllers);
         self.tasks.spawn(manager.run(self.stop.clone()));
     }

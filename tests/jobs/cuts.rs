@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
-use cronjob_controller::jobs::{Call, must_free};
+use cronjob_controller::jobs::names::MANAGED_BY_US;
+use cronjob_controller::jobs::{Call, Mandate, Orphan, orphan};
 use cronjob_controller::model::{BatchJob, Labels, ObjectKey, PodPhase, PodReplacement, Uid};
 use proptest::prelude::*;
 
@@ -131,8 +132,14 @@ impl cronjob_controller::jobs::JobCache for Jobs {
 /// What the handler of orphans frees once the Job has ended.
 fn sweep(world: &mut World) -> usize {
     let jobs = Jobs(world.server.job.clone());
-    let lost: Vec<Uid> =
-        world.server.pods.values().filter(|pod| must_free(pod, &jobs)).map(|pod| pod.uid.clone()).collect();
+    let mandate = Mandate::all(MANAGED_BY_US);
+    let lost: Vec<Uid> = world
+        .server
+        .pods
+        .values()
+        .filter(|pod| orphan(&mandate, pod, &jobs) != Orphan::No)
+        .map(|pod| pod.uid.clone())
+        .collect();
     for uid in &lost {
         world.server.touch(uid, |pod| pod.tracked = false);
     }

@@ -105,7 +105,7 @@ impl Server {
             Call::CreatePod { additions, .. } => Answer::Pod(Ok(self.create(additions, now))),
             Call::PatchPod { key, patch } => Answer::Pod(self.patch(key, patch)),
             Call::DeletePod { key } => Answer::Deleted(self.delete(key, now)),
-            Call::PutStatus { base, status } => Answer::Job(self.put(base, status)),
+            Call::PatchStatus { base, status } => Answer::Job(self.put(base, status)),
         }
     }
 

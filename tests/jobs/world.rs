@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use cronjob_controller::jobs::{Answer, Call, Memory, Next, Outcome, PodCache, PodPatch, Step};
+use cronjob_controller::jobs::names::MANAGED_BY_US;
+use cronjob_controller::jobs::{Answer, Call, Mandate, Memory, Next, Outcome, PodCache, PodPatch, Step};
 use cronjob_controller::model::{ApiFailure, BatchJob, BatchJobStatus, Pod, Uid, WallTime};
 
 use crate::objects::at;
@@ -142,7 +143,8 @@ impl World {
 
     /// One step whose requests meet these fates, batches backwards if so asked.
     pub(crate) fn step_with(&mut self, fate: &mut dyn FnMut(&Call) -> Fate, backwards: bool) -> End {
-        let mut step = Step::begin(self.caches.job.job.clone(), &self.caches, &mut self.memory, self.now);
+        let mandate = Mandate::all(MANAGED_BY_US);
+        let mut step = Step::begin(&mandate, self.caches.job.job.clone(), &self.caches, &mut self.memory, self.now);
         loop {
             let calls = match step.advance() {
                 Next::Done(outcome) => return End::Done(outcome),
@@ -177,7 +179,7 @@ impl World {
 
 fn refusal(call: &Call, failure: ApiFailure) -> Answer {
     match call {
-        Call::GetJob { .. } | Call::PutStatus { .. } => Answer::Job(Err(failure)),
+        Call::GetJob { .. } | Call::PatchStatus { .. } => Answer::Job(Err(failure)),
         Call::ListPods { .. } => Answer::Pods(Err(failure)),
         Call::CreatePod { .. } | Call::PatchPod { .. } => Answer::Pod(Err(failure)),
         Call::DeletePod { .. } => Answer::Deleted(Err(failure)),
@@ -198,6 +200,6 @@ pub(crate) fn short(call: &Call) -> String {
             PodPatch::Release { .. } => format!("release {}", key.name),
         },
         Call::DeletePod { key } => format!("delete {}", key.name),
-        Call::PutStatus { .. } => "put".into(),
+        Call::PatchStatus { .. } => "put".into(),
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use chrono::{SecondsFormat, TimeDelta};
 use cronjob_controller::cluster::{ApiClientOptions, Clients};
 use cronjob_controller::controllers::shadow::{Difference, Record, Report, Shadow, Summary};
-use cronjob_controller::controllers::{Options, REGISTRY, Setup};
+use cronjob_controller::controllers::{Options, Registration, Setup};
 use cronjob_controller::model::WallTime;
 use cronjob_controller::sandbox::body::SandboxBody;
 use cronjob_controller::sandbox::resources::Resource;
@@ -93,7 +93,7 @@ impl Watcher {
             observer: None,
             election: None,
         };
-        let controllers: Vec<_> = REGISTRY.iter().collect();
+        let controllers = Registration::by_default();
         let shadow = Shadow::new(setup, Options::default(), &controllers, kept.clone());
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         tasks.spawn(shadow.run(stop.clone()));

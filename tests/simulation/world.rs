@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use cronjob_controller::clock::Clock;
 use cronjob_controller::cluster::{ApiClientOptions, Clients, Election};
-use cronjob_controller::controllers::{Counts, Manager, Options, REGISTRY, Setup};
+use cronjob_controller::controllers::{Counts, Manager, Options, Registration, Setup};
 use cronjob_controller::sandbox::resources::{Resource, find};
 use cronjob_controller::sandbox::runner::RunnerOptions;
 use cronjob_controller::sandbox::service::SandboxService;
@@ -138,7 +138,7 @@ impl World {
             election,
         };
         let options = Options { shards: 2, concurrent_syncs: 32, ..Options::default() };
-        let manager = Manager::new(setup, options, &REGISTRY.iter().collect::<Vec<_>>());
+        let manager = Manager::new(setup, options, &Registration::by_default());
         let counter = Box::new(manager.counter());
         let stop = CancellationToken::new();
         let task = self.tasks.spawn(manager.run(stop.clone()));

@@ -62,8 +62,16 @@ struct Controllers {
     enabled: Option<Vec<String>>,
     #[schemars(extend("x-flag" = "concurrent-cron-job-syncs"))]
     concurrent_cron_job_syncs: Option<i64>,
+    #[schemars(extend("x-flag" = "concurrent-job-syncs"))]
+    concurrent_job_syncs: Option<i64>,
     #[schemars(extend("x-flag" = "default-time-zone"))]
     default_time_zone: Option<String>,
+    #[schemars(extend("x-flag" = "job-controller"))]
+    job_controller: Option<String>,
+    #[schemars(extend("x-flag" = "job-controller-name"))]
+    job_controller_name: Option<String>,
+    #[schemars(extend("x-flag" = "job-managed-by"))]
+    job_managed_by: Option<String>,
     #[schemars(extend("x-flag" = "queue-rate-limiter"))]
     queue_rate_limiter: Option<String>,
 }

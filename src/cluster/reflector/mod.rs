@@ -36,7 +36,7 @@ use self::store::Store;
 use self::wire::Requests;
 use super::metrics::{ReflectorMetrics, ResourceMetrics};
 use crate::clock::Clock;
-use crate::model::{CronJob, Job, ObjectKey, Uid};
+use crate::model::{BatchJob, CronJob, Job, ObjectKey, Pod, Uid};
 
 /// What the cache must know of an object.
 pub trait Cached: Send + Sync + 'static {
@@ -48,6 +48,8 @@ pub trait Cached: Send + Sync + 'static {
     fn resource_version(&self) -> &str;
     /// The uid of the controller owner reference.
     fn owner(&self) -> Option<&Uid>;
+    /// Whether those without an owner are found by their namespace ([`Store::unowned`]).
+    const UNOWNED_ARE_INDEXED: bool = false;
 }
 
 impl Cached for CronJob {
@@ -66,6 +68,38 @@ impl Cached for CronJob {
 }
 
 impl Cached for Job {
+    fn key(&self) -> &ObjectKey {
+        &self.key
+    }
+    fn uid(&self) -> &Uid {
+        &self.uid
+    }
+    fn resource_version(&self) -> &str {
+        &self.resource_version
+    }
+    fn owner(&self) -> Option<&Uid> {
+        self.controller.as_ref().map(|owner| &owner.uid)
+    }
+}
+
+impl Cached for BatchJob {
+    fn key(&self) -> &ObjectKey {
+        &self.key
+    }
+    fn uid(&self) -> &Uid {
+        &self.uid
+    }
+    fn resource_version(&self) -> &str {
+        &self.resource_version
+    }
+    fn owner(&self) -> Option<&Uid> {
+        None
+    }
+}
+
+impl Cached for Pod {
+    const UNOWNED_ARE_INDEXED: bool = true;
+
     fn key(&self) -> &ObjectKey {
         &self.key
     }
@@ -133,6 +167,8 @@ pub struct ReflectorOptions {
     pub resource: String,
     /// `labelSelector` of lists and watches.
     pub label_selector: Option<String>,
+    /// `fieldSelector` of lists and watches.
+    pub field_selector: Option<String>,
     /// Whether to ask for lists as streams first (KEP-3157); paged lists are used when the server refuses.
     pub streamed_lists: bool,
     /// Objects per page of a paged list.
@@ -155,6 +191,7 @@ impl ReflectorOptions {
             path: path.into(),
             resource: resource.into(),
             label_selector: None,
+            field_selector: None,
             streamed_lists: true,
             page_size: 500,
             watch_timeout: (Duration::from_secs(300), Duration::from_secs(600)),
@@ -202,6 +239,7 @@ impl<T: Cached, S: Sink<T>> Reflector<T, S> {
         let requests = Requests {
             path: options.path.clone(),
             label_selector: options.label_selector.clone(),
+            field_selector: options.field_selector.clone(),
             page_size: options.page_size,
         };
         Self {

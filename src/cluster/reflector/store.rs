@@ -3,7 +3,8 @@
 //! Invariants
 //! - Written by one reflector only; anybody may read. Readers never see half of a change.
 //! - Every object in the index by owner is in the map by key, and the other way round for objects with an owner.
-//! - An object whose uid is empty or that has no owner is in no index.
+//! - An object whose owner's uid is empty or that has no owner is not in the index by owner; where the kind asks for it
+//!   ([`Cached::UNOWNED_ARE_INDEXED`]), it is in that by namespace.
 //! - Iteration is by namespace and name, children by name: the same content always reads the same.
 
 use std::cmp::Ordering;
@@ -32,6 +33,8 @@ struct State<T> {
     objects: BTreeMap<ObjectKey, Entry<T>>,
     /// Children by the uid of their owner, sorted by key; never iterated.
     children: FxHashMap<Uid, SmallVec<[Arc<T>; 2]>>,
+    /// Objects without an owner by namespace, if the kind asks for it.
+    unowned: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Arc<T>>>,
     /// Number of the list that is being, or was last, taken in.
     list: u32,
     /// Everything up to this resource version is shown; set after it is.
@@ -71,7 +74,13 @@ impl<T> fmt::Debug for Store<T> {
 
 impl<T> Default for Store<T> {
     fn default() -> Self {
-        let state = State { objects: BTreeMap::new(), children: FxHashMap::default(), list: 0, version: None };
+        let state = State {
+            objects: BTreeMap::new(),
+            children: FxHashMap::default(),
+            unowned: BTreeMap::new(),
+            list: 0,
+            version: None,
+        };
         Self { shared: Arc::new(Shared { state: RwLock::new(state), synced: watch::Sender::new(false) }) }
     }
 }
@@ -111,6 +120,19 @@ impl<T> Store<T> {
     /// The objects whose controller is the object with uid `owner`, sorted by namespace and name.
     pub fn children(&self, owner: &Uid) -> Vec<Arc<T>> {
         self.read().children.get(owner).map(|children| children.to_vec()).unwrap_or_default()
+    }
+
+    /// The objects of a namespace without an owner, sorted by name; none where the kind does not index them.
+    pub fn unowned(&self, namespace: &str) -> Vec<Arc<T>> {
+        self.read().unowned.get(namespace).map(|objects| objects.values().cloned().collect()).unwrap_or_default()
+    }
+
+    /// The objects of a namespace, sorted by name.
+    pub fn in_namespace(&self, namespace: &Arc<str>) -> Vec<Arc<T>> {
+        let first = ObjectKey { namespace: namespace.clone(), name: "".into() };
+        let state = self.read();
+        let objects = state.objects.range(first..).take_while(|(key, _)| key.namespace == *namespace);
+        objects.map(|(_, entry)| entry.object.clone()).collect()
     }
 
     /// All objects, sorted by namespace and name.
@@ -197,7 +219,13 @@ impl<T: Cached> State<T> {
     }
 
     fn index(&mut self, object: &Arc<T>) {
-        let Some(owner) = object.owner().filter(|uid| !uid.is_empty()) else { return };
+        let Some(owner) = object.owner().filter(|uid| !uid.is_empty()) else {
+            if T::UNOWNED_ARE_INDEXED {
+                let ObjectKey { namespace, name } = object.key().clone();
+                self.unowned.entry(namespace).or_default().insert(name, object.clone());
+            }
+            return;
+        };
         let siblings = self.children.entry(owner.clone()).or_default();
         if let Err(at) = siblings.binary_search_by(|sibling| sibling.key().cmp(object.key())) {
             siblings.insert(at, object.clone());
@@ -205,7 +233,15 @@ impl<T: Cached> State<T> {
     }
 
     fn unindex(&mut self, object: &Arc<T>) {
-        let Some(owner) = object.owner() else { return };
+        let Some(owner) = object.owner().filter(|uid| !uid.is_empty()) else {
+            if let Some(objects) = self.unowned.get_mut(&object.key().namespace) {
+                objects.remove(&object.key().name);
+                if objects.is_empty() {
+                    self.unowned.remove(&object.key().namespace);
+                }
+            }
+            return;
+        };
         let Some(siblings) = self.children.get_mut(owner) else { return };
         siblings.retain(|sibling| sibling.key().cmp(object.key()) != Ordering::Equal);
         if siblings.is_empty() {
@@ -237,6 +273,28 @@ mod tests {
         assert_eq!((names("o1"), names("o2")), (vec!["a".into(), "c".into()], vec!["b".into()]));
         store.clear();
         assert_eq!((store.len(), store.owners()), (0, 0));
+    }
+
+    #[test]
+    fn those_without_an_owner_are_found_by_their_namespace_if_the_kind_asks_for_it() {
+        let store = Store::default();
+        let put = |name: &str, owned: bool| {
+            let thing = Thing::new("ns", name, if owned { "2" } else { "1" });
+            store.put(&Arc::new(if owned { thing.owned_by("o") } else { thing }));
+        };
+        let names = |things: Vec<Arc<Thing>>| things.iter().map(|t| t.key.name.to_string()).collect::<Vec<_>>();
+        put("b", false);
+        put("a", false);
+        store.put(&Arc::new(Thing::new("other", "c", "1")));
+        assert_eq!(names(store.unowned("ns")), ["a", "b"]);
+        put("a", true);
+        assert_eq!(names(store.unowned("ns")), ["b"]);
+        assert_eq!(
+            (names(store.in_namespace(&"ns".into())), names(store.unowned("none"))),
+            (vec!["a".into(), "b".into()], vec![])
+        );
+        store.clear();
+        assert_eq!((store.unowned("ns").len(), store.read().unowned.len()), (0, 0));
     }
 
     thread_local! {

@@ -95,6 +95,7 @@ pub(crate) struct Requests {
     /// Path of the collection.
     pub(crate) path: String,
     pub(crate) label_selector: Option<String>,
+    pub(crate) field_selector: Option<String>,
     pub(crate) page_size: u32,
 }
 
@@ -136,6 +137,9 @@ impl Requests {
         let mut query = Query { uri: self.path.clone(), separator: '?' };
         if let Some(selector) = &self.label_selector {
             query.add("labelSelector", selector);
+        }
+        if let Some(selector) = &self.field_selector {
+            query.add("fieldSelector", selector);
         }
         query
     }
@@ -191,10 +195,17 @@ mod tests {
 
     #[test]
     fn queries_are_escaped() {
-        let requests =
-            Requests { path: "/api/v1/pods".into(), label_selector: Some("a in (b,c)".into()), page_size: 500 };
+        let requests = Requests {
+            path: "/api/v1/pods".into(),
+            label_selector: Some("a in (b,c)".into()),
+            field_selector: Some("d!=e".into()),
+            page_size: 500,
+        };
         let page = requests.page(Some("x+/=")).unwrap();
-        assert_eq!(page.uri(), "/api/v1/pods?labelSelector=a%20in%20%28b%2Cc%29&limit=500&continue=x%2B%2F%3D");
+        assert_eq!(
+            page.uri(),
+            "/api/v1/pods?labelSelector=a%20in%20%28b%2Cc%29&fieldSelector=d%21%3De&limit=500&continue=x%2B%2F%3D"
+        );
     }
 
     #[test]

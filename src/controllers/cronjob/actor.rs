@@ -1,7 +1,6 @@
 //! The actor of one CronJob: its memory between steps, and the loop that drives a step.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use chrono::TimeDelta;
 
@@ -10,13 +9,11 @@ use super::checks::breach_of;
 use super::voice::{Voice, invalid_by};
 use crate::clock::Clock;
 use crate::cluster::Store;
+use crate::controllers::requests::back_off;
 use crate::engine::{Kind, Next, Retry, StepContext, Wake, stable_hash};
 use crate::model::{ApiFailure, CronJob, Job, ObjectKey, Uid, WallTime};
 use crate::reconcile::{self, Answer, Call, Memory, Outcome, Settings, Step, StepError, Timetable, WAKE_DELAY};
 use crate::telemetry::{CROWD, CronMetrics, InvalidReason};
-
-/// Longest wait that the server's `Retry-After` may ask of one CronJob: a mistaken header must not cost a day's run.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// All CronJobs of one API, as the engine sees them.
 pub(super) struct CronJobs {
@@ -265,8 +262,4 @@ fn next_of(outcome: &Outcome) -> Next {
         reconcile::Retry::Conflict => Next::failed(Retry::Conflict, due),
         reconcile::Retry::BackOff => Next::failed(back_off(error.retry_after), due),
     }
-}
-
-fn back_off(retry_after: Option<Duration>) -> Retry {
-    retry_after.map_or(Retry::Backoff, |wait| Retry::After(wait.min(LONGEST_WAIT)))
 }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::actor::News;
-use super::term::Term;
+use super::term::Blueprint;
 use super::voice::Voice;
 use crate::cluster::{Change, Reflector, Sink, Store};
 use crate::controllers::Deps;
 use crate::controllers::reflectors::Source;
+use crate::controllers::term::Term;
 use crate::engine::Wake;
 use crate::model::{CronJob, Job, ObjectKey, Uid, WallTime};
 use crate::reconcile::{
@@ -33,7 +34,7 @@ impl JobCache for Store<Job> {
 #[derive(Clone)]
 pub(super) struct Feed {
     pub(super) settings: Settings,
-    pub(super) term: Term,
+    pub(super) term: Term<Blueprint>,
     pub(super) voice: Voice,
     pub(super) cronjobs: Store<CronJob>,
     pub(super) jobs: Store<Job>,
@@ -43,18 +44,14 @@ impl Feed {
     /// The reflector of CronJobs; its changes go to this feed.
     pub(super) fn cronjob_reflector(&self, deps: &Deps) -> Reflector<CronJob, impl Sink<CronJob> + use<>> {
         let (feed, clock) = (self.clone(), deps.clock.clone());
-        self.source(deps).cronjobs(&self.cronjobs, move |change| feed.on_cronjob(change, clock.wall()))
+        Source::of(deps)
+            .cronjobs(self.settings.flavor, &self.cronjobs, move |change| feed.on_cronjob(change, clock.wall()))
     }
 
     /// The reflector of Jobs; its changes go to this feed.
     pub(super) fn job_reflector(&self, deps: &Deps) -> Reflector<Job, impl Sink<Job> + use<>> {
         let feed = self.clone();
-        self.source(deps).jobs(&self.jobs, move |change| feed.on_job(change))
-    }
-
-    fn source<'a>(&self, deps: &'a Deps) -> Source<'a> {
-        let Deps { watches, clock, seed, metrics, .. } = deps;
-        Source { flavor: self.settings.flavor, watches, clock, seed: *seed, metrics: &metrics.reflectors }
+        Source::of(deps).jobs(self.settings.flavor, &self.jobs, move |change| feed.on_job(change))
     }
 
     fn on_cronjob(&self, change: Change<CronJob>, now: WallTime) {
@@ -67,7 +64,7 @@ impl Feed {
             }
             Change::Deleted { last } => return self.on_gone(&on_cronjob_deleted(&last)),
         };
-        if !self.is_standing_by() {
+        if !self.term.is_standing_by() {
             self.voice.say_all(&about, &reaction.happenings);
         }
         self.wake(&about.key, &reaction, initial);
@@ -80,15 +77,11 @@ impl Feed {
         }
     }
 
+    /// While standing by the leader speaks, who sees the same.
     fn say_unreadable(&self, key: &ObjectKey, uid: Uid, error: String) {
-        if !self.is_standing_by() {
+        if !self.term.is_standing_by() {
             self.voice.say_unreadable(key, uid, error);
         }
-    }
-
-    /// Then the leader speaks, who sees the same.
-    fn is_standing_by(&self) -> bool {
-        self.term.supervisor().is_standing_by()
     }
 
     fn on_job(&self, change: Change<Job>) {

@@ -3,27 +3,27 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
 use http::{Method, Request};
 
-use crate::api::{DecodeError, decode_cronjob, decode_job, delete_body, job_body, status_patch, wire};
+use crate::api::{decode_cronjob, decode_job, delete_body, job_body, status_patch, wire};
 use crate::cluster::{ApiClient, Lane, Urgency};
+use crate::controllers::requests::{JSON, MERGE_PATCH, is_answer_about, readable, request};
 use crate::model::{ApiFailure, CronJob, Flavor, Job, ObjectKey, Uid, WallTime};
 use crate::reconcile::{Answer, Call};
-
-const JSON: &str = "application/json";
-const MERGE_PATCH: &str = "application/merge-patch+json";
 
 /// The requests of one CronJob's steps.
 #[derive(Clone)]
 pub(in crate::controllers) struct Calls {
     api: ApiClient,
     flavor: Flavor,
+    /// `spec.managedBy` of the Jobs made, where their template has none.
+    managed_by: Option<Arc<str>>,
 }
 
 impl Calls {
-    pub(in crate::controllers) fn new(api: ApiClient, flavor: Flavor) -> Self {
-        Self { api, flavor }
+    /// `managed_by` counts for `batch/v1` only: Jobs of Volcano have no such field.
+    pub(in crate::controllers) fn new(api: ApiClient, flavor: Flavor, managed_by: Option<Arc<str>>) -> Self {
+        Self { api, flavor, managed_by: managed_by.filter(|_| flavor == Flavor::Kubernetes) }
     }
 
     /// Sends one call. `pending` is the due instant for which this step may still create a Job: until then its requests travel
@@ -74,7 +74,7 @@ impl Calls {
 
     fn create_job(&self, cronjob: &CronJob, at: WallTime, offset_s: i32) -> Result<Request<Vec<u8>>, ApiFailure> {
         let path = wire(self.flavor).jobs_path(Some(&cronjob.key.namespace));
-        request(Method::POST, path, JSON, job_body(self.flavor, cronjob, at, offset_s, None))
+        request(Method::POST, path, JSON, job_body(self.flavor, cronjob, at, offset_s, self.managed_by.as_deref()))
     }
 
     fn cronjob(&self, body: &Bytes, key: &ObjectKey) -> Result<Arc<CronJob>, ApiFailure> {
@@ -98,38 +98,4 @@ fn own_lane(call: &Call) -> Lane {
         Call::DeleteJob { .. } => Lane::Delete,
         Call::GetCronJob { .. } | Call::GetJob { .. } => Lane::Read,
     }
-}
-
-fn request(method: Method, path: String, content: &'static str, body: Vec<u8>) -> Result<Request<Vec<u8>>, ApiFailure> {
-    // A name that is empty would make it a request about all of them.
-    if path.contains("//") || path.ends_with('/') {
-        return Err(ApiFailure { code: 400, ..unusable(format!("not sent: the path {path} lacks a name")) });
-    }
-    let builder = Request::builder().method(method).uri(path);
-    let builder = if body.is_empty() { builder } else { builder.header(CONTENT_TYPE, content) };
-    builder.body(body).map_err(|error| unusable(format!("cannot make a request: {error}")))
-}
-
-/// Decodes a good answer. One that cannot be read leaves open what the server did, like no answer at all.
-fn readable<T>(body: &Bytes, decode: impl FnOnce(&str) -> Result<T, DecodeError>) -> Result<T, ApiFailure> {
-    let text = std::str::from_utf8(body).map_err(|error| unusable(format!("the answer is not UTF-8: {error}")))?;
-    decode(text).map_err(|error| ApiFailure::unreadable(format!("the answer cannot be read: {}", error.told())))
-}
-
-/// Whether a good answer is the object that was asked about: a list, or a Status, decodes as an object without a name.
-fn is_answer_about(asked: &ObjectKey, kind: &str, answered: &ObjectKey, body: &Bytes) -> Result<(), ApiFailure> {
-    #[derive(serde::Deserialize)]
-    struct Kind<'a> {
-        #[serde(borrow, default)]
-        kind: std::borrow::Cow<'a, str>,
-    }
-    let told = serde_json::from_slice::<Kind<'_>>(body).map(|told| told.kind).unwrap_or_default();
-    if asked == answered && (told == kind || told.is_empty()) {
-        return Ok(());
-    }
-    Err(ApiFailure::unreadable(format!("the answer about {kind} {asked} is {told} {answered}")))
-}
-
-fn unusable(message: String) -> ApiFailure {
-    ApiFailure { message: message.into(), ..ApiFailure::default() }
 }

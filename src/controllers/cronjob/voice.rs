@@ -1,14 +1,11 @@
 //! Everything a CronJob controller says: events, metrics, log lines, and whoever observes it in this process.
 
-use std::sync::Arc;
-
 use chrono::TimeDelta;
 
 use crate::api::wire;
-use crate::clock::Clock;
-use crate::cluster::EventRecorder;
-use crate::controllers::{Deps, Observer, Registration};
-use crate::model::{CronJob, EventType, Flavor, Happening, ObjectKey, ObjectReference, Uid};
+use crate::controllers::speech::Speaker;
+use crate::controllers::{Deps, Registration};
+use crate::model::{CronJob, Flavor, Happening, ObjectKey, Uid};
 use crate::reconcile::{self, Call, Outcome};
 use crate::schedule::MissedCount;
 use crate::telemetry::{Breach, CronMetrics, InvalidReason, RunResult};
@@ -17,23 +14,19 @@ use crate::telemetry::{Breach, CronMetrics, InvalidReason, RunResult};
 #[derive(Clone)]
 pub(super) struct Voice {
     controller: &'static str,
-    flavor: Flavor,
-    recorder: EventRecorder,
+    speaker: Speaker,
     metrics: CronMetrics,
-    clock: Clock,
-    observer: Option<Arc<dyn Observer>>,
 }
 
 impl Voice {
-    pub(super) fn new(registration: &Registration, deps: &Deps) -> Self {
-        Self {
-            controller: registration.name,
-            flavor: registration.flavor,
-            recorder: deps.recorder.clone(),
-            metrics: deps.metrics.controllers.cron(registration.name),
-            clock: deps.clock.clone(),
-            observer: deps.observer.clone(),
-        }
+    pub(super) fn new(registration: &Registration, flavor: Flavor, deps: &Deps) -> Self {
+        let component = match flavor {
+            Flavor::Kubernetes => "cronjob-controller",
+            Flavor::Volcano => "vc-controller-manager",
+        };
+        let controller = registration.name;
+        let speaker = Speaker::new(controller, component, (wire(flavor).api_version, "CronJob"), deps);
+        Self { controller, speaker, metrics: deps.metrics.controllers.cron(controller) }
     }
 
     pub(super) fn metrics(&self) -> &CronMetrics {
@@ -44,33 +37,13 @@ impl Voice {
     pub(super) fn say_all(&self, cronjob: &CronJob, happenings: &[Happening]) {
         for happening in happenings {
             let version = cronjob.resource_version.clone();
-            self.say(&cronjob.key, cronjob.uid.clone(), version, happening.clone());
+            self.speaker.say(&cronjob.key, cronjob.uid.clone(), version, happening.clone());
         }
     }
 
-    /// Tells of a CronJob that cannot be read what is wrong with it. The peers' API clients cannot even see such objects.
+    /// Tells of a CronJob that cannot be read.
     pub(super) fn say_unreadable(&self, key: &ObjectKey, uid: Uid, error: String) {
-        let (event_type, reason) = (EventType::Warning, "UnreadableObject");
-        let happening = Happening { event_type, reason, message: error, due_minutes: None };
-        self.say(key, uid, Box::default(), happening);
-    }
-
-    fn say(&self, key: &ObjectKey, uid: Uid, resource_version: Box<str>, happening: Happening) {
-        let Happening { reason, message, .. } = &happening;
-        tracing::debug!(controller = self.controller, cronjob = %key, reason, message, "event");
-        if let Some(observer) = &self.observer {
-            observer.on_happening(self.controller, key, self.clock.wall(), &happening);
-        }
-        let about = ObjectReference {
-            kind: "CronJob".into(),
-            api_version: wire(self.flavor).api_version.into(),
-            namespace: (&*key.namespace).into(),
-            name: (&*key.name).into(),
-            uid,
-            resource_version,
-            field_path: Box::default(),
-        };
-        self.recorder.record(self.component(), about, happening);
+        self.speaker.say_unreadable(key, uid, error);
     }
 
     /// Counts what a step came to.
@@ -95,14 +68,6 @@ impl Voice {
     pub(super) fn report_breach(&self, cronjob: &CronJob, breach: Breach, call: &Call) {
         tracing::error!(controller = self.controller, cronjob = %cronjob.key, breach = breach.as_str(), ?call, "this is a bug");
         self.metrics.broken(breach);
-    }
-
-    /// `source.component` of the peer's events.
-    fn component(&self) -> &'static str {
-        match self.flavor {
-            Flavor::Kubernetes => "cronjob-controller",
-            Flavor::Volcano => "vc-controller-manager",
-        }
     }
 }
 

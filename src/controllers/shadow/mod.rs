@@ -20,6 +20,7 @@ mod view;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -31,14 +32,15 @@ use self::feed::Feed;
 use self::judge::Judge;
 use self::plan::Planner;
 use self::tally::{ShadowMetrics, Tally};
-use super::cronjob::{Calls, is_ready};
+use super::cronjob::Calls;
 use super::manager::{SILENCE, beat};
+use super::readiness::is_ready;
 use super::reflectors::Source;
-use super::{Options, Registration, Setup};
+use super::{Options, Registration, Serves, Setup};
 use crate::clock::Clock;
 use crate::cluster::{ApiClient, ApiClientOptions, ReflectorMetrics, RequestMetrics, Store};
 use crate::engine::{self, Supervisor};
-use crate::model::{CronJob, Job};
+use crate::model::{CronJob, Flavor, Job};
 use crate::reconcile::Settings;
 use crate::telemetry::{Health, Scope};
 use crate::workqueue;
@@ -71,7 +73,7 @@ struct Controller {
 }
 
 impl Shadow {
-    /// Builds the shadows of `controllers`; nothing runs yet. Of `setup` the observer is not used: nothing is said to users.
+    /// Builds the shadows of those of `controllers` that serve CronJobs; nothing runs yet. Of `setup` the observer is not used: nothing is said to users.
     pub fn new(setup: Setup, options: Options, controllers: &[&Registration], report: Arc<dyn Report>) -> Self {
         let Setup { clients, client_options, clock, seed, registry, health, .. } = setup;
         let client_options = ApiClientOptions { host: clients.host, ..client_options };
@@ -86,6 +88,7 @@ impl Shadow {
         let reflectors = registry.register(ReflectorMetrics::register);
         let shared = Shared { watches: clients.watches, clock, seed, health, reflectors };
         let initialize = |registration: &&Registration| {
+            let Serves::CronJobs(flavor) = registration.serves else { return None };
             let engine_options = engine::Options {
                 shards: options.shards,
                 concurrent_steps: options.concurrent_syncs,
@@ -95,11 +98,11 @@ impl Shadow {
                 metrics: Some(metrics.supervisor(registration.name)),
                 ..engine::Options::new(shared.clock.clone())
             };
-            let calls = Calls::new(api.clone(), registration.flavor);
+            let calls = Calls::new(api.clone(), flavor, options.job_managed_by.clone());
             let judge = Judge { controller: registration.name, tally: tally.clone(), open: open.clone() };
-            Controller::new(registration, &options, calls, judge, engine_options)
+            Some(Controller::new((registration, flavor), &options, calls, judge, engine_options))
         };
-        let controllers = controllers.iter().map(initialize).collect();
+        let controllers = controllers.iter().filter_map(initialize).collect();
         Self { shared, options, controllers, tally, open }
     }
 
@@ -110,8 +113,8 @@ impl Shadow {
         // Dropping this future ends what it started.
         let _stops = stop.clone().drop_guard();
         for controller in controllers {
-            let (shared, stop) = (shared.clone(), stop.clone());
-            tasks.spawn(async move { controller.run(&shared, &options, stop).await });
+            let (shared, stop, budget) = (shared.clone(), stop.clone(), options.shutdown_budget);
+            tasks.spawn(async move { controller.run(&shared, budget, stop).await });
         }
         tasks.spawn(beat(shared.health.heartbeat("loop", Scope::Live, &shared.clock, SILENCE), stop.clone()));
         tasks.close();
@@ -123,13 +126,13 @@ impl Shadow {
 
 impl Controller {
     fn new(
-        registration: &Registration,
+        (registration, flavor): (&Registration, Flavor),
         options: &Options,
         calls: Calls,
         judge: Judge,
         engine: engine::Options,
     ) -> Self {
-        let settings = Settings { flavor: registration.flavor, local_zone: options.local_zone };
+        let settings = Settings { flavor, local_zone: options.local_zone };
         let (cronjobs, jobs): (Store<CronJob>, Store<Job>) = Default::default();
         let planner = Planner { settings, jobs: jobs.clone(), calls };
         let kind = Shadows { planner, judge, cronjobs: cronjobs.clone(), watches: OnceLock::new() };
@@ -138,13 +141,13 @@ impl Controller {
     }
 
     /// Runs until `stop`.
-    async fn run(self, shared: &Shared, options: &Options, stop: CancellationToken) {
+    async fn run(self, shared: &Shared, budget: Duration, stop: CancellationToken) {
         let Shared { watches, clock, seed, health, reflectors } = shared;
-        let source = Source { flavor: self.feed.settings.flavor, watches, clock, seed: *seed, metrics: reflectors };
+        let (flavor, source) = (self.feed.settings.flavor, Source { watches, clock, seed: *seed, metrics: reflectors });
         let (told, now) = (self.feed.clone(), clock.clone());
-        let cronjobs = source.cronjobs(&self.feed.cronjobs, move |change| told.on_cronjob(change, now.wall()));
+        let cronjobs = source.cronjobs(flavor, &self.feed.cronjobs, move |change| told.on_cronjob(change, now.wall()));
         let told = self.feed.clone();
-        let jobs = source.jobs(&self.jobs, move |change| told.on_job(change));
+        let jobs = source.jobs(flavor, &self.jobs, move |change| told.on_job(change));
         let watching = [cronjobs.health(), jobs.health()];
         // Set once, as `run` takes the value.
         drop(self.feed.supervisor.kind().watches.set(watching.clone()));
@@ -158,7 +161,7 @@ impl Controller {
         tasks.spawn(jobs.run(watched.clone()));
         tokio::select! {
             biased;
-            _ = self.feed.supervisor.run(stop, options.shutdown_budget) => {}
+            _ = self.feed.supervisor.run(stop, budget) => {}
             () = self.open_when_synced() => {}
         }
         watched.cancel();
