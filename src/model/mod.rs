@@ -15,6 +15,7 @@ mod job_policy;
 mod key;
 mod labels;
 mod pod;
+mod rules;
 
 pub use batch_job::{
     BatchJob, BatchJobSpec, BatchJobStatus, CompletionMode, JobCondition, PodReplacement, PodTemplate, UncountedPods,
@@ -30,6 +31,7 @@ pub use pod::{
     COMPLETION_INDEX, ConditionStatus, ContainerStatus, INDEX_FAILURE_COUNT, INDEX_IGNORED_FAILURE_COUNT, Pod,
     PodCondition, PodPhase, TRACKING_FINALIZER, Termination,
 };
+pub(crate) use rules::named_rules;
 
 /// An instant on the wall clock, in UTC.
 pub type WallTime = chrono::DateTime<chrono::Utc>;

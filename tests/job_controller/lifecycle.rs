@@ -149,7 +149,7 @@ async fn pods_are_adopted_and_released_by_their_labels() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_never_ends_is_not_adopted() {
+async fn adopts_only_what_ends() {
     let world = World::new();
     world.create("ad", json!({})).await;
     world.settle().await;
@@ -256,7 +256,7 @@ async fn a_sweep_that_fails_is_repeated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_cannot_be_read_says_so_and_harms_no_other() {
+async fn unreadable_job_speaks() {
     let world = World::new();
     let mut odd = job("odd", json!({}));
     odd["metadata"]["uid"] = json!("odd-uid");

@@ -4,6 +4,7 @@
 
 mod cuts;
 mod objects;
+mod rules;
 mod server;
 mod traces;
 mod world;
