@@ -24,7 +24,7 @@ pub fn job_status_patch(before: &BatchJobStatus, after: &BatchJobStatus, resourc
     put("terminating", before.terminating != after.terminating, after.terminating.into());
     put("succeeded", before.succeeded != after.succeeded, after.succeeded.into());
     put("failed", before.failed != after.failed, after.failed.into());
-    let completed = (!after.completed_indexes.is_empty()).then(|| &*after.completed_indexes);
+    let completed = (!after.completed_indexes.is_empty()).then_some(&*after.completed_indexes);
     put("completedIndexes", before.completed_indexes != after.completed_indexes, completed.into());
     put("failedIndexes", before.failed_indexes != after.failed_indexes, after.failed_indexes.as_deref().into());
     put("uncountedTerminatedPods", before.uncounted != after.uncounted, uncounted(after.uncounted.as_ref()));

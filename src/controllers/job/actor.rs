@@ -79,8 +79,11 @@ impl Kind for BatchJobs {
         stable_hash(&*key.namespace)
     }
 
-    fn fold(&self, _key: &ObjectKey, _mailbox: &mut (), wake: Wake, _now: WallTime) -> Wake {
-        wake
+    /// Delays are wall time: where a clock runs faster, they are over sooner.
+    fn fold(&self, _key: &ObjectKey, _mailbox: &mut (), wake: Wake, now: WallTime) -> Wake {
+        let Wake::After(delay) = wake else { return wake };
+        let at = TimeDelta::from_std(delay).ok().and_then(|delay| now.checked_add_signed(delay));
+        Wake::After(at.map_or(delay, |at| self.clock.until(at)))
     }
 
     fn collect(&self, _key: &ObjectKey, _mailbox: &()) {}
