@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
+use crate::latest::Latest;
 use crate::model::WallTime;
 
 /// How often the machine's clocks are compared: a step, or a sleep of the machine, is noticed within this time.
@@ -42,7 +42,7 @@ enum Kind {
     Derived {
         speed: u32,
         /// Sum of all steps so far; written by [`Clock::step`].
-        step: watch::Sender<TimeDelta>,
+        step: Latest<TimeDelta>,
     },
 }
 
@@ -63,7 +63,7 @@ impl Clock {
     }
 
     fn derived(start: WallTime, speed: u32) -> Self {
-        Self::new(Kind::Derived { speed: speed.max(1), step: watch::Sender::new(TimeDelta::zero()) }, start)
+        Self::new(Kind::Derived { speed: speed.max(1), step: Latest::new(TimeDelta::zero()) }, start)
     }
 
     fn new(kind: Kind, start_wall: WallTime) -> Self {
@@ -74,7 +74,7 @@ impl Clock {
     pub fn wall(&self) -> WallTime {
         match &self.source.kind {
             Kind::System => system_wall(),
-            Kind::Derived { step, .. } => saturating_add(self.undisturbed_wall(), *step.borrow()),
+            Kind::Derived { step, .. } => saturating_add(self.undisturbed_wall(), step.get()),
         }
     }
 
@@ -105,7 +105,7 @@ impl Clock {
     /// Steps a derived wall clock by `by`, as an operator or NTP would; the system's clock is left alone.
     pub fn step(&self, by: TimeDelta) {
         if let Kind::Derived { step, .. } = &self.source.kind {
-            step.send_modify(|step| *step = step.checked_add(&by).unwrap_or(*step));
+            step.update(|step| *step = step.checked_add(&by).unwrap_or(*step));
         }
     }
 
@@ -118,10 +118,10 @@ impl Clock {
                 sleep(COMPARE_EVERY).await;
             },
             Kind::Derived { step, .. } => {
-                let mut steps = step.subscribe();
+                let mut steps = step.follow();
                 compare();
-                // An error would mean that the sender is gone; `self` holds it.
-                while steps.changed().await.is_ok() {
+                loop {
+                    steps.changed().await;
                     compare();
                 }
             }
@@ -181,7 +181,7 @@ mod tests {
     async fn a_scaled_clock_shortens_waits_and_never_wakes_early() {
         let clock = Clock {
             source: Arc::new(Source {
-                kind: Kind::Derived { speed: 7, step: watch::Sender::new(TimeDelta::zero()) },
+                kind: Kind::Derived { speed: 7, step: Latest::new(TimeDelta::zero()) },
                 start_wall: noon(),
                 start_mono: mono_now(),
             }),

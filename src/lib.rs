@@ -11,6 +11,7 @@ pub mod controllers;
 pub mod engine;
 pub mod file;
 pub mod jobs;
+pub mod latest;
 pub mod model;
 pub mod reconcile;
 #[cfg(feature = "sandbox")]

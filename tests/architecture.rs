@@ -26,7 +26,8 @@ const ROOMS: &[Room] = &[
         may_use: &[],
         never: &["kube", "k8s_openapi", "tokio", "dashmap", "serde", "serde_json", "axum"],
     },
-    Room { name: "clock", may_use: &["model"], never: &KUBERNETES },
+    Room { name: "latest", may_use: &[], never: &KUBERNETES },
+    Room { name: "clock", may_use: &["model", "latest"], never: &KUBERNETES },
     Room { name: "bucket", may_use: &["clock"], never: &KUBERNETES },
     Room { name: "file", may_use: &[], never: &RUNTIMES },
     Room { name: "schedule", may_use: &["model::WallTime"], never: &RUNTIMES },
@@ -37,11 +38,11 @@ const ROOMS: &[Room] = &[
     Room { name: "jobs", may_use: &["model"], never: &RUNTIMES },
     Room {
         name: "engine",
-        may_use: &["workqueue", "clock", "model::WallTime", "model::ObjectKey"],
+        may_use: &["workqueue", "clock", "latest", "model::WallTime", "model::ObjectKey"],
         never: &KUBERNETES,
     },
-    Room { name: "cluster", may_use: &["model", "clock", "bucket", "telemetry"], never: &[] },
-    Room { name: "sandbox", may_use: &["model", "clock", "schedule"], never: &[] },
+    Room { name: "cluster", may_use: &["model", "latest", "clock", "bucket", "telemetry"], never: &[] },
+    Room { name: "sandbox", may_use: &["model", "latest", "clock", "schedule"], never: &[] },
     Room {
         name: "controllers",
         may_use: &[
@@ -86,6 +87,27 @@ const LINE_CEILING: usize = 600;
 fn imports_run_one_way_and_rooms_keep_to_their_crates() {
     let violations: Vec<Violation> = sources().iter().flat_map(|source| check(&source.path, &source.text)).collect();
     assert!(violations.is_empty(), "{}", list(&violations));
+}
+
+/// Where a run must repeat from its seed: everything that the simulator drives, and itself; and the tests that are like it.
+const REPEATABLE: [&str; 3] = ["src", "tests/simulation", "tests/controller"];
+
+#[test]
+fn no_select_chooses_at_random() {
+    let sources = REPEATABLE.iter().flat_map(|folder| sources_in(folder));
+    let violations: Vec<Violation> = sources.flat_map(|source| unbiased_selects(&source.path, &source.text)).collect();
+    assert!(violations.is_empty(), "{}", list(&violations));
+}
+
+#[test]
+fn a_select_that_chooses_at_random_is_detected() {
+    let count = |text: &str| unbiased_selects(Path::new("src/engine/actor.rs"), text).len();
+    assert_eq!(count("tokio::select! { () = a => {} }"), 1);
+    assert_eq!(count("select! {\n// biased;\n() = a => {} }"), 1);
+    assert_eq!(count("futures::select! { () = biased => {} }"), 1);
+    assert_eq!(count("tokio::select! { biased; () = a => {} }"), 0);
+    assert_eq!(count("tokio::select! {\n// In order.\nbiased;\n() = a => {} }"), 0);
+    assert_eq!(count("fn select(!: u8) {} // select! { () = a => {} }"), 0);
 }
 
 #[test]
@@ -197,11 +219,16 @@ struct Source {
     text: String,
 }
 
-/// Every `.rs` file below `src`, with its path from the crate's root, in order of path.
+/// Every `.rs` file below `src`.
 fn sources() -> Vec<Source> {
+    sources_in("src")
+}
+
+/// Every `.rs` file below a folder, with its path from the crate's root, in order of path.
+fn sources_in(folder: &str) -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
-    let mut folders = vec![root.join("src")];
+    let mut folders = vec![root.join(folder)];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -242,6 +269,18 @@ fn check(path: &Path, text: &str) -> Vec<Violation> {
         }
     }
     violations
+}
+
+/// Every `select! { … }` that does not say `biased;` first: it would poll its branches in an order that no seed decides.
+fn unbiased_selects(path: &Path, text: &str) -> Vec<Violation> {
+    let tokens = tokens(text);
+    let is = |at: usize, text: &str| tokens.get(at).is_some_and(|token| token.text == text);
+    let opens = |at: usize| is(at, "select") && is(at + 1, "!") && (is(at + 2, "{") || is(at + 2, "("));
+    let what = || "select! must say `biased;` first, else it chooses at random and a seed does not repeat".to_owned();
+    (0..tokens.len())
+        .filter(|at| opens(*at) && !(is(at + 3, "biased") && is(at + 4, ";")))
+        .map(|at| Violation { path: path.to_owned(), line: tokens[at].line, what: what() })
+        .collect()
 }
 
 /// `main` and `lib` speak to the command line only; a room to itself and to what its row names.

@@ -11,13 +11,13 @@ use bytes::Bytes;
 use cronjob_controller::clock::Clock;
 use cronjob_controller::cluster::{ApiClientOptions, Clients};
 use cronjob_controller::controllers::{Manager, Options, Registration, Setup};
+use cronjob_controller::latest::Latest;
 use cronjob_controller::telemetry::{Health, Registry};
 use futures::{Stream, StreamExt, stream};
 use http::{Method, Request, Response};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use kube::client::Body;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 #[global_allocator]
@@ -36,7 +36,7 @@ struct Server {
     jobs: usize,
     streams_lists: bool,
     /// How often versions have expired; a change ends every watch with 410.
-    expired: watch::Sender<u64>,
+    expired: Latest<u64>,
     lists: AtomicU64,
     others: AtomicU64,
 }
@@ -101,10 +101,9 @@ impl Server {
         let end = format!(
             "{{\"type\":\"BOOKMARK\",\"object\":{{\"metadata\":{{\"resourceVersion\":\"{list}\",\"annotations\":{{\"k8s.io/initial-events-end\":\"true\"}}}}}}}}\n"
         );
-        let mut expired = self.expired.subscribe();
-        expired.mark_unchanged();
+        let mut expired = self.expired.follow();
         let gone = stream::once(async move {
-            expired.changed().await.unwrap();
+            expired.changed().await;
             "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}}\n".to_owned()
         });
         let end = stream::iter(with_list.then_some(end));
@@ -162,7 +161,7 @@ async fn measure(jobs: usize, streams_lists: bool, expiries: u64) -> (u64, u64) 
     let server = Arc::new(Server {
         jobs,
         streams_lists,
-        expired: watch::Sender::new(0),
+        expired: Latest::new(0),
         lists: AtomicU64::new(0),
         others: AtomicU64::new(0),
     });
@@ -195,7 +194,7 @@ async fn measure(jobs: usize, streams_lists: bool, expiries: u64) -> (u64, u64) 
     let lists = server.lists.load(Ordering::Relaxed);
     let settled = dhat::HeapStats::get().curr_bytes as u64;
     for expiry in 1..=expiries {
-        server.expired.send_modify(|expired| *expired += 1);
+        server.expired.update(|expired| *expired += 1);
         tokio::time::sleep(Duration::from_secs(200)).await;
         assert_eq!(server.lists.load(Ordering::Relaxed), lists * (expiry + 1), "each expiry makes a list necessary");
     }

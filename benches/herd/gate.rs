@@ -1,5 +1,10 @@
 //! A way to the server that can be shut: for a while nothing gets through, and what was connected is cut. Afterwards a watch
 //! whose revision the server has forgotten meanwhile must list anew.
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "real time and real connections: nothing here repeats from a seed"
+)]
 
 use anyhow::Context;
 use tokio::io::copy_bidirectional;

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -16,6 +15,7 @@ use super::metrics::EngineMetrics;
 use super::place::{Place, Places};
 use super::stable_hash;
 use crate::clock::Clock;
+use crate::latest::Latest;
 use crate::workqueue::{self, Class, Guard, Queue, QueueMetrics, RateLimiterConfig};
 
 /// How many steps that have given way may wait for the rest of their requests, over all shards. Each takes some three kilobytes;
@@ -96,7 +96,7 @@ pub(super) struct Engine<K: Kind> {
     places: Box<[Places]>,
     pub(super) metrics: Option<EngineMetrics>,
     /// Whether steps may run.
-    pub(super) phase: watch::Sender<Phase>,
+    pub(super) phase: Latest<Phase>,
     /// [`Clock::drift`] before the first timer was armed.
     pub(super) drift_at_start: TimeDelta,
     /// Steps cut off in the middle: the budget of a shutdown was spent, or the term was lost.
@@ -148,7 +148,7 @@ impl<K: Kind> Supervisor<K> {
                 .map(|_| Places::new(concurrent_steps.div_ceil(shards), STEPS_BEHIND.div_ceil(shards)))
                 .collect(),
             metrics,
-            phase: watch::Sender::new(Phase::Warming),
+            phase: Latest::new(Phase::Warming),
             drift_at_start: clock.drift(),
             cut_off: AtomicUsize::new(0),
             clock,
@@ -171,7 +171,7 @@ impl<K: Kind> Supervisor<K> {
     /// Lets steps run: what they look at has synced. Keys that were sent before come first come first served, behind
     /// whatever is due.
     pub fn open(&self) {
-        self.engine.phase.send_replace(Phase::Open);
+        self.engine.phase.set(Phase::Open);
     }
 
     /// How much of everything there is.
@@ -222,7 +222,7 @@ impl<K: Kind> Engine<K> {
 
     /// Asks for the step that a message wants; runs under the lock of the actor's cell.
     fn wake(&self, key: &Name<K>, wake: Wake) {
-        let (queue, phase) = (self.queue_of(key), *self.phase.borrow());
+        let (queue, phase) = (self.queue_of(key), self.phase.get());
         match wake {
             _ if phase == Phase::StandingBy => {}
             Wake::Now if phase == Phase::Open => queue.add(key.clone()),
@@ -235,8 +235,7 @@ impl<K: Kind> Engine<K> {
     /// The worker of a shard: begins one step after the other, as places are free, until it is told to stop.
     async fn work(self: Arc<Self>, shard: usize, tasks: TaskTracker, ends: Ends) {
         let (Some(queue), Some(places)) = (self.queues.get(shard), self.places.get(shard)) else { return };
-        let mut phase = self.phase.subscribe();
-        ends.stop.run_until_cancelled(phase.wait_for(|phase| *phase == Phase::Open)).await;
+        ends.stop.run_until_cancelled(self.phase.wait_for(|phase| *phase == Phase::Open)).await;
         loop {
             // A queue that is never empty must not keep the other tasks of this thread from running.
             tokio::task::coop::consume_budget().await;

@@ -12,12 +12,12 @@ use crate::workqueue::Class;
 impl<K: Kind> Supervisor<K> {
     /// From now on messages are folded and nothing more, until [`Supervisor::take_over`]. To be called before the first message.
     pub fn stand_by(&self) {
-        self.engine.phase.send_replace(Phase::StandingBy);
+        self.engine.phase.set(Phase::StandingBy);
     }
 
     /// Whether it stands by.
     pub fn is_standing_by(&self) -> bool {
-        *self.engine.phase.borrow() == Phase::StandingBy
+        self.engine.phase.get() == Phase::StandingBy
     }
 
     /// [`Supervisor::send`] for news that the object of `key` is gone. While standing by no step would find that out, so its actor
@@ -33,7 +33,7 @@ impl<K: Kind> Supervisor<K> {
     /// Ends standing by: every actor gets a step. First those that are due by now, the longest due first; those that come due
     /// later when they do, the others meanwhile.
     pub fn take_over(&self) {
-        self.engine.phase.send_replace(Phase::Warming);
+        self.engine.phase.set(Phase::Warming);
         let engine = &*self.engine;
         let now = engine.clock.wall();
         let mail = engine.cells.all_mail(&engine.kind);

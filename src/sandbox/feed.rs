@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use tokio::sync::watch;
-
 use super::resources::Resource;
 use super::shared::Shared;
 use super::store::{Change, Object, Store};
+use crate::latest::Follower;
 
 /// Most changes handed out at once, before everybody else gets a turn.
 const BATCH: usize = 256;
@@ -17,7 +16,7 @@ pub(super) struct Feed {
     resource: &'static Resource,
     /// Every change up to this revision has been seen.
     position: u64,
-    wake: watch::Receiver<u64>,
+    wake: Follower<()>,
 }
 
 /// What a reader is told.
@@ -37,7 +36,7 @@ impl Feed {
 
     /// What has happened since the last call, at most a batch of it. `None`: nothing.
     pub(super) fn take(&mut self, store: &Store) -> Option<News> {
-        self.wake.mark_unchanged();
+        self.wake.mark_seen();
         let collection = store.collection(self.resource)?;
         let Ok(entries) = collection.log().since(self.position) else {
             self.position = store.revision();
@@ -55,7 +54,6 @@ impl Feed {
 
     /// Returns when there may be more.
     pub(super) async fn changed(&mut self) {
-        // The sender lives as long as the server whose store this reads.
-        let _alive = self.wake.changed().await;
+        self.wake.changed().await;
     }
 }

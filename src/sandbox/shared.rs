@@ -5,8 +5,6 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use tokio::sync::watch;
-
 use super::counters::Counters;
 use super::faults::Faults;
 use super::ids::Ids;
@@ -14,6 +12,7 @@ use super::resources::{RESOURCES, Resource};
 use super::store::{Moment, Store, collection_index};
 use super::tap::Taps;
 use crate::clock::Clock;
+use crate::latest::{Follower, Latest};
 
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -22,8 +21,8 @@ pub(super) struct Shared {
     pub(super) counters: Counters,
     pub(super) taps: Taps,
     state: Mutex<State>,
-    /// One per row of [`RESOURCES`]: the revision of the last write to it.
-    wakes: Vec<watch::Sender<u64>>,
+    /// One per row of [`RESOURCES`]: changes when it is written to.
+    wakes: Vec<Latest<()>>,
 }
 
 #[derive(Debug)]
@@ -41,7 +40,7 @@ impl Shared {
             counters: Counters::default(),
             taps: Taps::default(),
             state: Mutex::new(State { store, ids: Ids::new(seed) }),
-            wakes: RESOURCES.iter().map(|_| watch::Sender::new(0)).collect(),
+            wakes: RESOURCES.iter().map(|_| Latest::new(())).collect(),
         }
     }
 
@@ -55,26 +54,25 @@ impl Shared {
         let State { store, ids } = &mut *guard;
         let result = work(store, &mut Moment { now: self.clock.wall(), ids });
         let touched = store.take_touched();
-        let revision = store.revision();
         if !touched.is_empty() {
             self.taps.written(store);
         }
         drop(guard);
         for wake in touched.into_iter().filter_map(|row| self.wakes.get(row)) {
-            wake.send_replace(revision);
+            wake.set(());
         }
         result
     }
 
-    pub(super) fn wake_of(&self, resource: &Resource) -> watch::Receiver<u64> {
+    pub(super) fn wake_of(&self, resource: &Resource) -> Follower<()> {
         let wake = collection_index(resource).and_then(|row| self.wakes.get(row));
-        wake.map_or_else(|| watch::channel(0).1, watch::Sender::subscribe)
+        wake.map_or_else(|| Latest::new(()).follow(), Latest::follow)
     }
 
     /// Makes every open watch look again: a fault has changed what it may show.
     pub(super) fn wake_all(&self) {
         for wake in &self.wakes {
-            wake.send_modify(|_| {});
+            wake.set(());
         }
     }
 }

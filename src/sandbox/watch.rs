@@ -12,7 +12,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::stream::{self, Stream};
 use serde_json::Value;
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::call::Call;
@@ -22,6 +21,7 @@ use super::selector::Selector;
 use super::shared::Shared;
 use super::status::Refusal;
 use super::store::{Change, Entry, Expired, Object, revision_of};
+use crate::latest::Follower;
 
 /// Between bookmarks of an idle watch.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -50,7 +50,7 @@ pub(super) struct Watch {
     initial_end: bool,
     /// Everything at or before this revision has been sent or filtered out.
     position: u64,
-    wake: watch::Receiver<u64>,
+    wake: Follower<()>,
     /// End of the stream.
     deadline: Instant,
     next_bookmark: Instant,
@@ -152,7 +152,7 @@ impl Watch {
             if now >= self.deadline || self.shared.faults.cuts() != self.cuts {
                 return None;
             }
-            self.wake.mark_unchanged();
+            self.wake.mark_seen();
             let visible = self.shared.faults.visible(self.resource(), now);
             if !self.stalled {
                 // A watcher so slow that the log has left it behind is cut off, and finds out when it comes back.
@@ -167,7 +167,7 @@ impl Watch {
             }
             tokio::select! {
                 biased;
-                changed = self.wake.changed() => changed.ok()?,
+                () = self.wake.changed() => {}
                 () = sleep_until(until) => {}
             }
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use cronjob_controller::cluster::{ApiClientOptions, Clients, Election, Leadership, Timing};
 use cronjob_controller::controllers::{Manager, Options, Registration, Setup};
+use cronjob_controller::latest::Latest;
 use cronjob_controller::sandbox::Sandbox;
 use cronjob_controller::sandbox::resources::{Resource, find};
 use cronjob_controller::sandbox::service::{Disconnected, SandboxService};
@@ -22,7 +23,6 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use kube::client::Body;
 use serde_json::Value;
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -52,9 +52,9 @@ pub(crate) struct Write {
 struct Way {
     sandbox: Sandbox,
     inner: SandboxService,
-    partitioned: watch::Receiver<bool>,
+    partitioned: Latest<bool>,
     /// How long each piece of a watch of CronJobs takes to arrive, one after the other.
-    lag: watch::Receiver<Duration>,
+    lag: Latest<Duration>,
     shut: CancellationToken,
     tasks: TaskTracker,
     identity: String,
@@ -80,20 +80,20 @@ impl Way {
 
     async fn carry(mut self, request: Request<Body>) -> Result<Response<WayBody>, Disconnected> {
         let passes = |partitioned: &bool| !partitioned;
-        self.partitioned.wait_for(passes).await.unwrap();
+        self.partitioned.wait_for(passes).await;
         if self.shut.is_cancelled() {
             return std::future::pending().await;
         }
         let lags = request.uri().path().ends_with("/cronjobs") && is_watch(&request);
         let answer = self.inner.call(request).await;
-        self.partitioned.wait_for(passes).await.unwrap();
+        self.partitioned.wait_for(passes).await;
         let (head, body) = answer?.into_parts();
         let lag = lags.then_some(self.lag);
-        let frames = unfold((Box::pin(body), self.partitioned, lag), |(mut body, mut partitioned, lag)| async move {
+        let frames = unfold((Box::pin(body), self.partitioned, lag), |(mut body, partitioned, lag)| async move {
             let frame = body.frame().await?;
-            let wait = lag.as_ref().map_or(Duration::ZERO, |lag| *lag.borrow());
+            let wait = lag.as_ref().map_or(Duration::ZERO, Latest::get);
             tokio::time::sleep(wait).await;
-            partitioned.wait_for(|partitioned| !partitioned).await.ok()?;
+            partitioned.wait_for(|partitioned| !partitioned).await;
             Some((frame, (body, partitioned, lag)))
         });
         Ok(Response::from_parts(head, StreamBody::new(frames.boxed())))
@@ -141,8 +141,8 @@ pub(crate) struct Replica {
     pub(crate) identity: String,
     pub(crate) leadership: Leadership,
     health: Health,
-    partition: watch::Sender<bool>,
-    lag: watch::Sender<Duration>,
+    partition: Latest<bool>,
+    lag: Latest<Duration>,
     shut: CancellationToken,
     stop: CancellationToken,
     task: JoinHandle<()>,
@@ -151,12 +151,12 @@ pub(crate) struct Replica {
 impl Replica {
     /// Begins or ends a partition.
     pub(crate) fn partition(&self, partitioned: bool) {
-        self.partition.send_replace(partitioned);
+        self.partition.set(partitioned);
     }
 
     /// From now on what its watch of CronJobs tells comes so much later, one piece after the other.
     pub(crate) fn lag(&self, lag: Duration) {
-        self.lag.send_replace(lag);
+        self.lag.set(lag);
     }
 
     /// Ends it in order.
@@ -202,14 +202,14 @@ impl Replicas {
     pub(crate) fn start(&mut self) -> Replica {
         self.next += 1;
         let identity = format!("replica-{}", self.next);
-        let (partition, lag) = (watch::Sender::new(false), watch::Sender::new(Duration::ZERO));
+        let (partition, lag) = (Latest::new(false), Latest::new(Duration::ZERO));
         let shut = CancellationToken::new();
         let way = |ledger: Option<&Arc<Mutex<Vec<Write>>>>| {
             let way = Way {
                 sandbox: self.world.sandbox.clone(),
                 inner: self.world.sandbox.service(),
-                partitioned: partition.subscribe(),
-                lag: lag.subscribe(),
+                partitioned: partition.clone(),
+                lag: lag.clone(),
                 shut: shut.clone(),
                 tasks: self.tasks.clone(),
                 identity: identity.clone(),

@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use cronjob_controller::clock::Clock;
 use cronjob_controller::cluster::{ApiClientOptions, Clients};
 use cronjob_controller::controllers::{Counts, Manager, Observer, Options, Registration, Setup};
+use cronjob_controller::latest::Latest;
 use cronjob_controller::model::{Happening, ObjectKey, WallTime};
 use cronjob_controller::sandbox::body::SandboxBody;
 use cronjob_controller::sandbox::call::Verb;
@@ -22,7 +23,6 @@ use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::{Service, ServiceExt};
@@ -107,7 +107,7 @@ impl Silent {
 #[derive(Clone)]
 struct Line {
     inner: SandboxService,
-    silent: watch::Receiver<Silent>,
+    silent: Latest<Silent>,
     shut: CancellationToken,
 }
 
@@ -121,16 +121,16 @@ impl Service<Request<Body>> for Line {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let Line { mut inner, mut silent, shut } = self.clone();
+        let Line { mut inner, silent, shut } = self.clone();
         let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
         let of_jobs = request.method() == Method::GET && request.uri().path() == "/apis/batch/v1/jobs";
         Box::pin(async move {
-            let deadly = of_jobs && *silent.borrow() == Silent::DeadlyJobWatches;
+            let deadly = of_jobs && silent.get() == Silent::DeadlyJobWatches;
             assert!(!deadly, "a watch of Jobs, to be died of");
             let answer = tokio::select! {
                 biased;
                 () = shut.cancelled() => None,
-                () = falls_silent(&mut silent, of_jobs) => None,
+                () = falls_silent(&silent, of_jobs) => None,
                 answer = inner.call(request) => Some(answer),
             };
             let Some(answer) = answer.filter(|_| !shut.is_cancelled()) else { return std::future::pending().await };
@@ -141,19 +141,16 @@ impl Service<Request<Body>> for Line {
 }
 
 /// Returns when what a request goes through is silent.
-async fn falls_silent(silent: &mut watch::Receiver<Silent>, of_jobs: bool) {
-    let covered = silent.wait_for(|silent| silent.covers(of_jobs)).await.is_ok();
-    if !covered {
-        std::future::pending().await
-    }
+async fn falls_silent(silent: &Latest<Silent>, of_jobs: bool) {
+    silent.wait_for(|silent| silent.covers(of_jobs)).await;
 }
 
 /// The body up to the moment of silence; then nothing, not even its end.
-fn until_silent(body: SandboxBody, silent: watch::Receiver<Silent>, of_jobs: bool) -> SandboxBody {
-    SandboxBody::watch(unfold((body, silent), move |(mut body, mut silent)| async move {
+fn until_silent(body: SandboxBody, silent: Latest<Silent>, of_jobs: bool) -> SandboxBody {
+    SandboxBody::watch(unfold((body, silent), move |(mut body, silent)| async move {
         let frame = tokio::select! {
             biased;
-            () = falls_silent(&mut silent, of_jobs) => std::future::pending().await,
+            () = falls_silent(&silent, of_jobs) => std::future::pending().await,
             frame = body.frame() => frame?,
         };
         let Ok(frame) = frame;
@@ -163,7 +160,7 @@ fn until_silent(body: SandboxBody, silent: watch::Receiver<Silent>, of_jobs: boo
 
 struct Running {
     line: CancellationToken,
-    silent: watch::Sender<Silent>,
+    silent: Latest<Silent>,
     registry: Registry,
     health: Health,
     stop: CancellationToken,
@@ -196,9 +193,9 @@ impl World {
 
     /// Starts the controllers.
     pub(crate) fn start(&mut self) {
-        let (line, silent) = (CancellationToken::new(), watch::Sender::new(Silent::Nothing));
+        let (line, silent) = (CancellationToken::new(), Latest::new(Silent::Nothing));
         let (registry, health) = (Registry::new(), Health::default());
-        let way = Line { inner: self.sandbox.service(), silent: silent.subscribe(), shut: line.clone() };
+        let way = Line { inner: self.sandbox.service(), silent: silent.clone(), shut: line.clone() };
         let client = kube::Client::new(way, "default");
         let setup = Setup {
             clients: Clients {
@@ -257,7 +254,7 @@ impl World {
 
     /// From now on this much of the controllers' way to the server is silent.
     pub(crate) fn silence(&self, silent: Silent) {
-        self.running.as_ref().unwrap().silent.send_replace(silent);
+        self.running.as_ref().unwrap().silent.set(silent);
     }
 
     /// A metric of the running controllers, by its name and labels as in the text form.

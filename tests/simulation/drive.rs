@@ -250,7 +250,7 @@ impl<'p> Driver<'p> {
     fn set_line(&mut self, number: usize, who: Who, state: State) {
         let replica = self.strike(number, who);
         if let Some(running) = &self.world.replicas[replica].running {
-            running.switch.state.send_replace(state);
+            running.switch.state.set(state);
         }
     }
 
@@ -290,7 +290,7 @@ impl<'p> Driver<'p> {
 
     fn open_line(&self, replica: usize) {
         if let Some(running) = &self.world.replicas[replica].running {
-            running.switch.state.send_replace(State::Open);
+            running.switch.state.set(State::Open);
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use cronjob_controller::latest::Latest;
 use cronjob_controller::sandbox::body::SandboxBody;
 use cronjob_controller::sandbox::service::{Disconnected, SandboxService};
 use futures::future::BoxFuture;
@@ -13,7 +14,7 @@ use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, StreamBody};
 use kube::client::Body;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tower::Service;
 
 /// What a line lets through.
@@ -41,7 +42,7 @@ pub(crate) struct Fuse {
 #[derive(Clone)]
 pub(crate) struct Line {
     inner: SandboxService,
-    state: watch::Receiver<State>,
+    state: Latest<State>,
     fuse: Arc<Mutex<Option<Fuse>>>,
     /// Says that the fuse has blown.
     blown: mpsc::UnboundedSender<(usize, u32)>,
@@ -50,7 +51,7 @@ pub(crate) struct Line {
 
 /// Whoever steers a line.
 pub(crate) struct Switch {
-    pub(crate) state: watch::Sender<State>,
+    pub(crate) state: Latest<State>,
     pub(crate) fuse: Arc<Mutex<Option<Fuse>>>,
 }
 
@@ -60,9 +61,9 @@ pub(crate) fn line(
     me: (usize, u32),
     blown: mpsc::UnboundedSender<(usize, u32)>,
 ) -> (Line, Switch) {
-    let (state, receiver) = watch::channel(State::Open);
+    let state = Latest::new(State::Open);
     let fuse = Arc::new(Mutex::new(None));
-    (Line { inner, state: receiver, fuse: fuse.clone(), blown, me }, Switch { state, fuse })
+    (Line { inner, state: state.clone(), fuse: fuse.clone(), blown, me }, Switch { state, fuse })
 }
 
 /// What a write does to the fuse.
@@ -92,7 +93,7 @@ impl Line {
     }
 
     async fn send(mut self, request: Request<Body>) -> Result<Response<LineBody>, Disconnected> {
-        pass(&mut self.state).await?;
+        pass(&self.state).await?;
         let is_watch = request.uri().query().is_some_and(|query| query.contains("watch="));
         if let Burns::Blows(applied) = self.burn(request.method()) {
             if applied {
@@ -101,13 +102,12 @@ impl Line {
             let _driver_is_gone = self.blown.send(self.me);
             return std::future::pending().await;
         }
-        let mut state = self.state.clone();
         let answer = tokio::select! {
             biased;
-            _ = state.wait_for(|state| *state == State::Cut) => return Err(Disconnected),
+            _ = self.state.wait_for(|state| *state == State::Cut) => return Err(Disconnected),
             answer = self.inner.call(request) => answer?,
         };
-        pass(&mut self.state).await?;
+        pass(&self.state).await?;
         let (parts, body) = answer.into_parts();
         let body =
             if is_watch { watched(body, self.state) } else { body.map_err(|never| match never {}).boxed_unsync() };
@@ -116,28 +116,24 @@ impl Line {
 }
 
 /// Waits until the line lets something through.
-async fn pass(state: &mut watch::Receiver<State>) -> Result<(), Disconnected> {
-    let now = state.wait_for(|state| matches!(state, State::Open | State::Cut)).await.map(|state| *state);
-    match now {
-        Ok(State::Open) => Ok(()),
-        Ok(_) => Err(Disconnected),
-        // Nobody steers it any more: the process is dead.
-        Err(_) => std::future::pending().await,
+async fn pass(state: &Latest<State>) -> Result<(), Disconnected> {
+    match state.wait_for(|state| matches!(state, State::Open | State::Cut)).await {
+        State::Open => Ok(()),
+        _ => Err(Disconnected),
     }
 }
 
 pub(crate) type LineBody = UnsyncBoxBody<Bytes, Disconnected>;
 
 /// A watch's frames, as far as the line lets them through.
-fn watched(body: SandboxBody, state: watch::Receiver<State>) -> LineBody {
-    let frames = stream::unfold((body, state), |(mut body, mut state)| async move {
-        let mut cut = state.clone();
+fn watched(body: SandboxBody, state: Latest<State>) -> LineBody {
+    let frames = stream::unfold((body, state), |(mut body, state)| async move {
         let frame = tokio::select! {
             biased;
-            _ = cut.wait_for(|state| *state == State::Cut) => return None,
+            _ = state.wait_for(|state| *state == State::Cut) => return None,
             frame = body.frame() => frame?,
         };
-        pass(&mut state).await.ok()?;
+        pass(&state).await.ok()?;
         let frame: Frame<Bytes> = match frame {
             Ok(frame) => frame,
             Err(never) => match never {},

@@ -151,7 +151,7 @@ impl World {
         let replica = &mut self.replicas[number];
         let process = replica.processes;
         if let Some(running) = replica.running.take() {
-            let _nobody_listens = running.switch.state.send(crate::line::State::Shut);
+            running.switch.state.set(crate::line::State::Shut);
             running.task.abort();
             let _killed = running.task.await;
             self.recorder.note(What::Ended { replica: number, process });

@@ -14,9 +14,9 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use tokio::sync::watch;
 
 use super::Cached;
+use crate::latest::Latest;
 use crate::model::{ObjectKey, Uid};
 
 /// The objects of one kind as last seen. Cheap to clone; clones are the same cache.
@@ -26,7 +26,7 @@ pub struct Store<T> {
 
 struct Shared<T> {
     state: RwLock<State<T>>,
-    synced: watch::Sender<bool>,
+    synced: Latest<bool>,
 }
 
 struct State<T> {
@@ -81,7 +81,7 @@ impl<T> Default for Store<T> {
             list: 0,
             version: None,
         };
-        Self { shared: Arc::new(Shared { state: RwLock::new(state), synced: watch::Sender::new(false) }) }
+        Self { shared: Arc::new(Shared { state: RwLock::new(state), synced: Latest::new(false) }) }
     }
 }
 
@@ -103,13 +103,12 @@ impl<T> Store<T> {
 
     /// Whether a full list has been taken in. Becomes false again when the kind vanishes from the server.
     pub fn has_synced(&self) -> bool {
-        *self.shared.synced.borrow()
+        self.shared.synced.get()
     }
 
     /// Waits until a full list has been taken in.
     pub async fn synced(&self) {
-        // An error would mean that the sender is gone; `self` holds it.
-        drop(self.shared.synced.subscribe().wait_for(|synced| *synced).await);
+        self.shared.synced.wait_for(|synced| *synced).await;
     }
 
     /// The object of that name.
@@ -150,7 +149,7 @@ impl<T> Store<T> {
     }
 
     pub(crate) fn set_synced(&self, synced: bool) {
-        self.shared.synced.send_replace(synced);
+        self.shared.synced.set(synced);
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State<T>> {

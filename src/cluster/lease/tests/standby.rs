@@ -17,6 +17,7 @@ async fn a_watch_shows_the_renewals_and_nothing_else_is_asked() {
     world.held_by("other", 15);
     let (mut elector, _) = world.candidate("me");
     tokio::select! {
+        biased;
         () = elector.acquire() => panic!("took it from a leader that renews"),
         () = renews_for(&world, "other", secs(600)) => {}
     }
@@ -29,6 +30,7 @@ async fn an_expired_lease_is_taken_within_half_a_second() {
     world.held_by("other", 15);
     let (mut elector, _) = world.candidate("me");
     tokio::select! {
+        biased;
         () = elector.acquire() => panic!("too early"),
         () = renews_for(&world, "other", secs(20)) => {}
     }
@@ -78,6 +80,7 @@ async fn where_it_may_not_be_watched_it_is_read_every_retry_period() {
     world.held_by("other", 15);
     let (mut elector, _) = world.candidate("me");
     tokio::select! {
+        biased;
         () = elector.acquire() => panic!("took it from a leader that renews"),
         () = renews_for(&world, "other", secs(600)) => {}
     }
@@ -97,6 +100,7 @@ async fn a_watch_that_falls_silent_is_noticed_at_the_expiry_and_replaced() {
     let (mut elector, _) = world.candidate("me");
     world.set(|kept| kept.deaf = true);
     tokio::select! {
+        biased;
         () = elector.acquire() => panic!("took it from a leader that renews"),
         () = renews_for(&world, "other", secs(62)) => {}
     }
@@ -119,6 +123,7 @@ async fn who_loses_the_race_at_an_expiry_keeps_the_watch() {
         renews_for(&world, "quicker", secs(60)).await;
     };
     tokio::select! {
+        biased;
         () = elector.acquire() => panic!("took it from a leader that renews"),
         () = race => {}
     }
@@ -131,6 +136,7 @@ async fn a_watch_that_ends_is_opened_again_from_where_it_was() {
     world.held_by("other", 15);
     let (mut elector, _) = world.candidate("me");
     tokio::select! {
+        biased;
         () = elector.acquire() => panic!("took it from a leader that renews"),
         () = async {
             renews_for(&world, "other", secs(10)).await;
