@@ -131,7 +131,10 @@ mod tests {
             });
         }
         tasks.close();
-        tokio::task::yield_now().await;
+        // The runtime comes back here before it has begun all of them.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
         latest.set(1);
         tasks.wait().await;
         assert_eq!(*woken.lock().unwrap(), (0..100).collect::<Vec<_>>());
