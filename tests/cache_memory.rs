@@ -77,7 +77,7 @@ impl Server {
 
     /// Of every list the version is greater, and that of its objects too from the second expiry on.
     fn versions(&self) -> (u64, u64) {
-        let expired = *self.expired.borrow();
+        let expired = self.expired.get();
         (1_000_000 + expired, 500_000 + expired.saturating_sub(1))
     }
 

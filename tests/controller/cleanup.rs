@@ -160,12 +160,13 @@ async fn every_deletion_by_replace_and_by_history_takes_the_pods_along() {
     }
     world.pass(Duration::from_secs(5)).await;
     let deletions = deletions.0.lock().unwrap().clone();
-    // Replace twice and history three times, of each API. For Jobs of batch/v1 the server's default would be to leave the Pods;
-    // for kinds of definitions it is the background, and Volcano's controller leaves it at that.
+    // Replace twice and history three times, of each API, each the very Job that was looked at. For Jobs of batch/v1 the server's default
+    // would be to leave the Pods; for kinds of definitions it is the background, and Volcano's controller leaves it at that.
     let (kubernetes, volcano): (Vec<_>, Vec<_>) = deletions.into_iter().partition(|(group, _)| *group == "batch");
     assert_eq!((kubernetes.len(), volcano.len()), (5, 5));
     assert!(kubernetes.iter().all(|(_, body)| body["propagationPolicy"] == "Background"), "{kubernetes:#?}");
-    assert!(volcano.iter().all(|(_, body)| body.is_null()), "{volcano:#?}");
+    assert!(volcano.iter().all(|(_, body)| body["propagationPolicy"].is_null()), "{volcano:#?}");
+    assert!(kubernetes.iter().chain(&volcano).all(|(_, body)| body["preconditions"]["uid"].is_string()));
     world.end().await;
 }
 
