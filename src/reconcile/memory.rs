@@ -323,6 +323,8 @@ mod tests {
     fn another_incarnation_empties_everything_but_the_floor() {
         let mut memory = memory();
         memory.raise_floor(at(5));
+        memory.on_started(at(4));
+        memory.set_unanswered(Some(at(4)));
         memory.on_deleted(&"j".into());
         assert!(memory.first(Once::Skip, 7) && !memory.first(Once::Skip, 7) && memory.first(Once::Miss, 7));
         let other = Arc::new(CronJob { uid: "other".into(), ..cronjob() });

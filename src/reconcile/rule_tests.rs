@@ -124,6 +124,15 @@ fn consistent_live_copy() {
         scene.live = Some(live);
         scene.memory = super::Memory::default();
         assert_eq!(scene.step().calls, ["getCronJob ns/cj"]);
+        // What the step took out of the list before it saw the live copy stays out.
+        let done = finished(Finish::Complete, child_of(flavor, "done", -30));
+        let mut scene = Scene::new(flavor, -10);
+        scene.jobs = vec![done.clone(), job.clone()];
+        scene.cronjob.status.active = vec![reference(&done)];
+        let mut live = CronJob { resource_version: "33".into(), ..cronjob() };
+        live.status.active = vec![reference(&done), reference(&job)];
+        scene.live = Some(live);
+        assert_eq!(scene.step().written.unwrap().active, [reference(&job)]);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Drives a run through its plan: chaos, then healing, then the deletion of everything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -28,6 +28,8 @@ pub(crate) struct Record {
     pub(crate) entries: Vec<Entry>,
     /// Requests that a fault hit.
     pub(crate) hits: u64,
+    /// Troubles that could act, by their place in the plan: somebody was there whom they struck.
+    pub(crate) acted: BTreeSet<usize>,
 }
 
 /// Runs a plan on a runtime of its own, in virtual time.
@@ -52,8 +54,20 @@ struct Driver<'p> {
     struck: BTreeMap<usize, usize>,
     /// By trouble: drift still to be taken back is none; steps still to come.
     drifting: BTreeMap<usize, (usize, i64)>,
-    /// How long a replica whose fuse blew stays away, and how long that is felt.
-    fuses: BTreeMap<usize, (Ms, Ms)>,
+    /// By replica.
+    fuses: BTreeMap<usize, LitFuse>,
+    /// Troubles that could act.
+    acted: BTreeSet<usize>,
+}
+
+/// A fuse that was lit in a replica.
+#[derive(Clone, Copy)]
+struct LitFuse {
+    trouble: usize,
+    /// How long the replica stays away when it has blown.
+    away: Ms,
+    /// And how long that is felt.
+    settle: Ms,
 }
 
 impl<'p> Driver<'p> {
@@ -73,6 +87,7 @@ impl<'p> Driver<'p> {
             struck: BTreeMap::new(),
             drifting: BTreeMap::new(),
             fuses: BTreeMap::new(),
+            acted: BTreeSet::new(),
         };
         driver.unsettle(3 * SECOND + driver.start_settle());
         for (at, action) in &plan.actions {
@@ -83,10 +98,10 @@ impl<'p> Driver<'p> {
         driver.run_until(plan.chaos + HEALING + 4 * driver.lease()).await;
         driver.empty().await;
         let hits = driver.world.sandbox.faults().hits();
-        let Self { world, recorder, .. } = driver;
+        let Self { world, recorder, acted, .. } = driver;
         // Says what the processes found out about themselves.
         world.end().await;
-        Record { entries: recorder.take(), hits }
+        Record { entries: recorder.take(), hits, acted }
     }
 
     fn lease(&self) -> Ms {
@@ -134,7 +149,8 @@ impl<'p> Driver<'p> {
         if self.world.replicas[replica].processes != process {
             return;
         }
-        let (away, settle) = self.fuses.remove(&replica).unwrap_or_default();
+        let Some(LitFuse { trouble, away, settle }) = self.fuses.remove(&replica) else { return };
+        self.acted.insert(trouble);
         self.unsettle(away + settle + self.start_settle());
         self.world.kill(replica).await;
         let back = self.recorder.now() + away;
@@ -178,6 +194,12 @@ impl<'p> Driver<'p> {
         self.note(format!("begin {number} {kind:?} for {lasts} ms"));
         if !matches!(kind, Kind::CrashAt { .. }) {
             self.unsettle(lasts + settle);
+            // A fuse has acted when it blows.
+            let mut struck =
+                (0..self.plan.replicas).filter(|replica| kind.who().is_none_or(|who| self.who(who) == *replica));
+            if struck.any(|replica| self.world.is_running(replica)) {
+                self.acted.insert(number);
+            }
         }
         let faults = faults_of(&kind, lasts);
         let installed = faults.into_iter().map(|fault| self.world.sandbox.faults().install(fault)).collect();
@@ -212,7 +234,7 @@ impl<'p> Driver<'p> {
             }
             Kind::CrashAt { who, writes, applied } => {
                 let replica = self.strike(number, who);
-                self.fuses.insert(replica, (lasts / 8, settle));
+                self.fuses.insert(replica, LitFuse { trouble: number, away: lasts / 8, settle });
                 if let Some(running) = &self.world.replicas[replica].running {
                     *running.switch.fuse.lock().unwrap() = Some(Fuse { writes, applied });
                 }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat};
 use cronjob_controller::clock::Clock;
 use cronjob_controller::controllers::Observer;
@@ -27,14 +28,7 @@ pub(crate) enum What {
     /// A request of a replica was applied or refused.
     Served { replica: usize, request: Asked },
     /// A replica said something about a CronJob.
-    Said {
-        replica: usize,
-        process: u32,
-        controller: &'static str,
-        about: ObjectKey,
-        reason: &'static str,
-        minutes: Option<i64>,
-    },
+    Said(Said),
     /// A replica started.
     Started { replica: usize, process: u32 },
     /// It is gone.
@@ -49,6 +43,17 @@ pub(crate) enum What {
     Breach(String),
     /// What was still held in memory when every object was gone.
     Leftovers(String),
+}
+
+/// Something said about a CronJob.
+pub(crate) struct Said {
+    pub(crate) replica: usize,
+    pub(crate) process: u32,
+    pub(crate) controller: &'static str,
+    pub(crate) about: ObjectKey,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+    pub(crate) minutes: Option<i64>,
 }
 
 /// A change in the store.
@@ -70,6 +75,8 @@ pub(crate) struct Asked {
     pub(crate) name: String,
     pub(crate) status: bool,
     pub(crate) code: u16,
+    /// Of the creation of a Job, what was sent.
+    pub(crate) body: Bytes,
 }
 
 struct Inner {
@@ -89,7 +96,12 @@ pub(crate) struct Recorder {
 
 /// Kinds whose changes matter; the others are not looked at.
 fn is_watched(resource: &Resource) -> bool {
-    matches!(resource.plural, "cronjobs" | "jobs" | "namespaces" | "resourcequotas" | "leases")
+    match resource.plural {
+        "cronjobs" | "jobs" | "namespaces" | "resourcequotas" | "leases" => true,
+        // Both APIs show the same events.
+        "events" => resource.group.is_empty(),
+        _ => false,
+    }
 }
 
 impl Recorder {
@@ -168,9 +180,11 @@ impl Tap for Recorder {
         if resource.plural == "leases" {
             return;
         }
-        let name = if *verb == Verb::Create && resource.plural == "jobs" { name_in(body) } else { name.clone() };
+        let starts = *verb == Verb::Create && resource.plural == "jobs";
+        let (name, body) = if starts { (name_in(body), body.clone()) } else { (name.clone(), Bytes::new()) };
         let status = *subresource == Subresource::Status;
-        let request = Asked { verb: *verb, resource, namespace: namespace.clone(), name, status, code: served.code };
+        let request =
+            Asked { verb: *verb, resource, namespace: namespace.clone(), name, status, code: served.code, body };
         entries.push(Entry { at, what: What::Served { replica, request } });
     }
 }
@@ -196,14 +210,15 @@ pub(crate) struct Ear {
 
 impl Observer for Ear {
     fn on_happening(&self, controller: &'static str, about: &ObjectKey, _: WallTime, happening: &Happening) {
-        self.recorder.note(What::Said {
+        self.recorder.note(What::Said(Said {
             replica: self.replica,
             process: self.process,
             controller,
             about: about.clone(),
             reason: happening.reason,
+            message: happening.message.clone(),
             minutes: happening.due_minutes,
-        });
+        }));
     }
 }
 

@@ -20,7 +20,7 @@ mod world;
 
 use std::hash::Hasher;
 
-use oracle::{Tally, Violation, judge};
+use oracle::{Violation, judge};
 use plan::{Named, Plan};
 use rustc_hash::FxHasher;
 use table::Table;
@@ -31,10 +31,8 @@ use wishes::Wish;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Runs a plan and judges it.
-fn judged(plan: &Plan) -> (Vec<Violation>, Tally, u64) {
-    let record = drive::run(plan);
-    let (violations, tally) = judge(plan, &record.entries);
-    (violations, tally, record.hits)
+fn judged(plan: &Plan) -> Vec<Violation> {
+    judge(plan, &drive::run(plan).entries).0
 }
 
 /// One number for a text: the same for the same text, in every process.
@@ -58,7 +56,7 @@ fn shrunk(plan: &Plan, first: &Violation) -> Vec<usize> {
     let mut dropped: Vec<usize> = Vec::new();
     for number in 0..plan.troubles.len() {
         dropped.push(number);
-        let (violations, ..) = judged(&plan.without(&dropped));
+        let violations = judged(&plan.without(&dropped));
         if !violations.iter().any(|v| v.invariant == first.invariant && v.about == first.about) {
             dropped.pop();
         }
@@ -71,7 +69,7 @@ fn try_seed(seed: u64, hours: u64, table: &mut Table) -> Option<String> {
     let plan = Plan::draw(seed, hours);
     let record = drive::run(&plan);
     let (violations, tally) = judge(&plan, &record.entries);
-    table.add(&plan, &tally, record.hits, &violations);
+    table.add(&plan, &tally, &record, &violations);
     if std::env::var_os("SIM_HASHES").is_some() {
         println!("hash {seed} {:016x}", hash(&trace::whole(&plan, &record.entries)));
     }

@@ -177,6 +177,21 @@ pub(crate) fn draw_deeds_in_trouble(
     }
 }
 
+/// Other templates: what a run starts must be what stood there by then.
+pub(crate) fn draw_templates(dice: &mut Dice, crons: &[CronSpec], until: Ms, actions: &mut Vec<(Ms, Action)>) {
+    for number in 0..dice.between(0, 2 + until / (30 * MINUTE)) {
+        let Some(cron) = crons.get(usize::try_from(dice.number() % crons.len().max(1) as u64).unwrap()) else { return };
+        let mut template = json!({"spec": job_spec(cron.named.api, &format!("registry.example.com/c:{}", number + 2))});
+        template["metadata"] = match number % 3 {
+            0 => json!({"labels": {"edit": number.to_string()}}),
+            1 => json!({"labels": null, "annotations": {"example.com/edit": number.to_string()}}),
+            _ => json!({}),
+        };
+        let patch = json!({"spec": {"jobTemplate": template}});
+        actions.push((draw_time(dice, until), Action::Edit { cron: cron.named.clone(), patch }));
+    }
+}
+
 fn draw_deed(dice: &mut Dice, cron: CronSpec, at: Ms, number: u64, actions: &mut Vec<(Ms, Action)>) {
     let named = cron.named.clone();
     let edit = |patch: Value| Action::Edit { cron: named.clone(), patch: json!({"spec": patch}) };
@@ -210,34 +225,34 @@ fn draw_deed(dice: &mut Dice, cron: CronSpec, at: Ms, number: u64, actions: &mut
 
 /// The manifest of a CronJob.
 pub(crate) fn manifest(cron: &CronSpec) -> Value {
-    let pod = json!({"restartPolicy": "Never", "containers": [{"name": "c", "image": "registry.example.com/c:1"}]});
-    let (api_version, job) = match cron.named.api {
-        Api::Kubernetes => ("batch/v1", json!({"template": {"spec": pod}})),
-        Api::Volcano => {
-            let tasks = json!([{"name": "t", "replicas": 1, "template": {"spec": pod}}]);
-            ("batch.volcano.sh/v1alpha1", json!({"minAvailable": 1, "tasks": tasks}))
-        }
-    };
+    let api_version = api_version(cron.named.api);
+    let job = job_spec(cron.named.api, "registry.example.com/c:1");
     let mut spec = cron.spec.clone();
-    spec["jobTemplate"] = json!({"metadata": {"annotations": cron.annotations}, "spec": job});
+    let labels = json!({"example.com/of": cron.named.name});
+    spec["jobTemplate"] = json!({"metadata": {"labels": labels, "annotations": cron.annotations}, "spec": job});
     let metadata = json!({"namespace": cron.named.namespace, "name": cron.named.name});
     json!({"apiVersion": api_version, "kind": "CronJob", "metadata": metadata, "spec": spec})
 }
 
-/// The manifest of a Job as users make one; `owner` is the CronJob's uid, if it shall be its controller.
-pub(crate) fn job_manifest(cron: &Named, name: &str, owner: Option<&str>) -> Value {
-    let spec = manifest(&CronSpec {
-        at: 0,
-        named: cron.clone(),
-        spec: json!({}),
-        annotations: json!({}),
-        daily: 0,
-    })["spec"]["jobTemplate"]["spec"]
-        .clone();
-    let api_version = match cron.api {
+fn api_version(api: Api) -> &'static str {
+    match api {
         Api::Kubernetes => "batch/v1",
         Api::Volcano => "batch.volcano.sh/v1alpha1",
-    };
+    }
+}
+
+/// The spec of a Job whose one container runs this image.
+fn job_spec(api: Api, image: &str) -> Value {
+    let pod = json!({"restartPolicy": "Never", "containers": [{"name": "c", "image": image}]});
+    match api {
+        Api::Kubernetes => json!({"template": {"spec": pod}}),
+        Api::Volcano => json!({"minAvailable": 1, "tasks": [{"name": "t", "replicas": 1, "template": {"spec": pod}}]}),
+    }
+}
+
+/// The manifest of a Job as users make one; `owner` is the CronJob's uid, if it shall be its controller.
+pub(crate) fn job_manifest(cron: &Named, name: &str, owner: Option<&str>) -> Value {
+    let (spec, api_version) = (job_spec(cron.api, "registry.example.com/c:1"), api_version(cron.api));
     let mut metadata = json!({"namespace": cron.namespace, "name": name,
         "annotations": {"sandbox.cronjob-controller.dev/duration": "100s"}});
     if let Some(uid) = owner {

@@ -104,6 +104,7 @@ impl Plan {
         let crons = people::draw_crons(&mut dice, &namespaces, is_large, hours);
         let mut actions: Vec<(Ms, Action)> = crons.iter().map(|cron| (cron.at, Action::Create(cron.clone()))).collect();
         people::draw_script(&mut Dice::new(seed, "people"), &crons, &namespaces, chaos, &mut actions);
+        people::draw_templates(&mut Dice::new(seed, "templates"), &crons, chaos, &mut actions);
         let settle = timing.map_or(0, |timing| ms(timing.lease_duration) * 4);
         let troubles = troubles::draw(&mut Dice::new(seed, "troubles"), chaos, replicas, settle);
         people::draw_deeds_in_trouble(&mut Dice::new(seed, "people in trouble"), &crons, &troubles, &mut actions);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::drive::Record;
 use crate::oracle::{Tally, Violation};
 use crate::plan::{Action, HOUR, Plan};
 
@@ -15,14 +16,15 @@ pub(crate) struct Table {
     /// CronJobs that users made, and of the seed that had the most.
     crons: (usize, usize),
     sum: Tally,
+    /// Those that could act, by kind.
     troubles: BTreeMap<&'static str, u64>,
     violations: BTreeMap<u8, u64>,
 }
 
 impl Table {
-    pub(crate) fn add(&mut self, plan: &Plan, tally: &Tally, hits: u64, violations: &[Violation]) {
+    pub(crate) fn add(&mut self, plan: &Plan, tally: &Tally, record: &Record, violations: &[Violation]) {
         self.runs += 1;
-        self.hits += hits;
+        self.hits += record.hits;
         self.most_due = self.most_due.max(tally.due);
         let crons = plan.actions.iter().filter(|(_, action)| matches!(action, Action::Create(_))).count();
         self.crons = (self.crons.0 + crons, self.crons.1.max(crons));
@@ -33,8 +35,8 @@ impl Table {
         self.sum.calm += tally.calm;
         self.sum.length += tally.length;
         self.sum.busiest = self.sum.busiest.max(tally.busiest);
-        for trouble in &plan.troubles {
-            *self.troubles.entry(trouble.kind.name()).or_default() += 1;
+        for number in &record.acted {
+            *self.troubles.entry(plan.troubles[*number].kind.name()).or_default() += 1;
         }
         for violation in violations {
             *self.violations.entry(violation.invariant).or_default() += 1;

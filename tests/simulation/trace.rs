@@ -5,7 +5,7 @@ use std::fmt::Write;
 use cronjob_controller::sandbox::store::Change;
 use serde_json::Value;
 
-use crate::history::{Asked, Changed, Entry, What, text_of, wall};
+use crate::history::{Asked, Changed, Entry, Said, What, text_of, wall};
 use crate::plan::Plan;
 
 /// The whole trace.
@@ -34,7 +34,7 @@ fn concerns(entry: &Entry, namespace: &str, name: &str) -> bool {
             _ => false,
         },
         What::Served { request, .. } => request.namespace == namespace && is_of(&request.name),
-        What::Said { about, .. } => &*about.namespace == namespace && &*about.name == name,
+        What::Said(Said { about, .. }) => &*about.namespace == namespace && &*about.name == name,
         What::Unsettled { .. } => false,
         _ => true,
     }
@@ -46,11 +46,11 @@ fn push_line(text: &mut String, plan: &Plan, entry: &Entry) {
     let _ = match &entry.what {
         What::Changed(changed) => writeln!(text, "{}", change(changed)),
         What::Served { replica, request } => {
-            let Asked { verb, resource, namespace, name, status, code } = request;
+            let Asked { verb, resource, namespace, name, status, code, .. } = request;
             let part = if *status { "/status" } else { "" };
             writeln!(text, "r{replica} ? {verb} {} {namespace}/{name}{part} {code}", resource.qualified())
         }
-        What::Said { replica, process, about, reason, minutes, .. } => {
+        What::Said(Said { replica, process, about, reason, minutes, .. }) => {
             let minutes = minutes.map(|minutes| format!(" @{minutes}")).unwrap_or_default();
             writeln!(text, "r{replica}.{process} ! {about} {reason}{minutes}")
         }

@@ -178,6 +178,22 @@ fn pick_u32(dice: &mut Dice, below: u64) -> u32 {
 }
 
 impl Kind {
+    /// The replica that it strikes; `None` if it strikes whoever is there.
+    pub(crate) fn who(&self) -> Option<Who> {
+        match self {
+            Self::SlowLists { .. } => Some(Who::Leader),
+            Self::CrashAt { who, .. }
+            | Self::Crash(who)
+            | Self::Stop(who)
+            | Self::Held(who)
+            | Self::Partition(who)
+            | Self::ClockStep { who, .. }
+            | Self::ClockShift { who, .. }
+            | Self::Drift { who, .. } => Some(*who),
+            _ => None,
+        }
+    }
+
     /// Its name in traces and tables.
     pub(crate) fn name(&self) -> &'static str {
         match self {

@@ -187,12 +187,23 @@ impl World {
         replica.clock.step(by);
     }
 
-    /// What is held in memory anywhere, as text; empty if nothing is.
+    /// What is held in memory anywhere, as text; empty if nothing is. A replica that does not run cannot tell: at the end all must.
     pub(crate) fn leftovers(&self) -> String {
-        let running = self.replicas.iter().filter_map(|replica| replica.running.as_ref());
-        let counts = running.flat_map(|running| (running.counter)());
-        let held: Vec<String> = counts.filter(|counts| *counts != Counts::default()).map(|c| c.to_string()).collect();
+        let mut held = Vec::new();
+        for (number, replica) in self.replicas.iter().enumerate() {
+            match &replica.running {
+                Some(running) if !running.task.is_finished() => {
+                    let counts = (running.counter)().into_iter().filter(|counts| *counts != Counts::default());
+                    held.extend(counts.map(|counts| format!("r{number}: {counts}")));
+                }
+                _ => held.push(format!("r{number} does not run")),
+            }
+        }
         held.join("; ")
+    }
+
+    pub(crate) fn is_running(&self, number: usize) -> bool {
+        self.replicas[number].running.is_some()
     }
 
     /// Ends everything.

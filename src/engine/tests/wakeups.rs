@@ -52,6 +52,18 @@ async fn an_error_is_retried_with_growing_waits_and_success_forgets_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_success_with_a_due_instant_forgets_the_failures_before_it() {
+    let world = World::opened();
+    world.script(std::iter::repeat_n(Script::Return(Next::failed(Retry::Backoff, NONE)), 3));
+    world.script([Script::Return(Next::done(World::at_s(60)))]);
+    world.script([Script::Return(Next::failed(Retry::Backoff, NONE))]);
+    world.send("a", News::Generation(1));
+    pass(61_000).await;
+    let failures: Vec<_> = world.seen().iter().map(|seen| seen.failures).collect();
+    assert_eq!(failures, [0, 1, 2, 3, 0, 1]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn after_every_kind_of_failure_the_due_instant_known_before_still_stands() {
     let failures = [
         Script::Return(Next::failed(Retry::AtNextDue, NONE)),

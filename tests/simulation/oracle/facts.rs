@@ -1,12 +1,16 @@
 //! The stored objects, read again from their JSON for the oracle alone.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use chrono::{DateTime, FixedOffset};
 use cronjob_controller::sandbox::store::Object;
 use cronjob_controller::schedule::{Schedule, Zone};
 use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
 
+use crate::history::text_of;
 use crate::plan::{Api, Ms};
 
 /// Whole milliseconds since 1970.
@@ -26,6 +30,8 @@ pub(super) struct Version {
     pub(super) uid: String,
     pub(super) created: Wall,
     pub(super) deleting: bool,
+    /// The whole of it, as stored.
+    spec: Rc<str>,
     /// Schedule and zone as written.
     pub(super) timetable: (String, Option<String>),
     /// Compiled; `None` if it cannot be.
@@ -40,6 +46,9 @@ pub(super) struct Version {
     pub(super) last_schedule: Option<Wall>,
     pub(super) last_success: Option<Wall>,
 }
+
+/// A place in the order of history.
+pub(super) type Order = (bool, Option<Wall>, String);
 
 /// How a Job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +67,8 @@ pub(super) struct Job {
     /// The due instant that its annotation tells.
     pub(super) due: Option<Wall>,
     pub(super) end: Option<End>,
+    /// By what history is ordered: batch/v1 its start, Volcano its creation.
+    since: Option<Wall>,
     pub(super) completed: Option<Wall>,
     /// When the store first showed its end.
     pub(super) ended_at: Option<Ms>,
@@ -85,7 +96,7 @@ struct Owner {
 #[derive(Deserialize)]
 struct WireCron {
     metadata: Meta,
-    spec: WireSpec,
+    spec: Box<RawValue>,
     #[serde(default)]
     status: WireStatus,
 }
@@ -125,6 +136,7 @@ struct WireJob {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct JobStatus {
+    start_time: Option<DateTime<FixedOffset>>,
     completion_time: Option<DateTime<FixedOffset>>,
     conditions: Vec<Condition>,
     state: State,
@@ -151,7 +163,8 @@ fn wall(at: Option<DateTime<FixedOffset>>) -> Option<Wall> {
 
 impl Version {
     pub(super) fn read(object: &Object) -> Self {
-        let WireCron { metadata, spec, status } = serde_json::from_slice(&object.bytes).unwrap();
+        let WireCron { metadata, spec: whole, status } = serde_json::from_slice(&object.bytes).unwrap();
+        let spec: WireSpec = serde_json::from_str(whole.get()).unwrap();
         let text = match &spec.time_zone {
             Some(zone) => format!("TZ={zone} {}", spec.schedule),
             None => spec.schedule.clone(),
@@ -160,6 +173,7 @@ impl Version {
             uid: metadata.uid,
             created: wall(metadata.creation_timestamp).unwrap(),
             deleting: metadata.deletion_timestamp.is_some(),
+            spec: whole.get().into(),
             timetable: (spec.schedule, spec.time_zone),
             schedule: Schedule::parse(&text).ok(),
             policy: match spec.concurrency_policy.as_deref() {
@@ -176,6 +190,14 @@ impl Version {
             last_schedule: wall(status.last_schedule_time),
             last_success: wall(status.last_successful_time),
         }
+    }
+
+    pub(super) fn spec(&self) -> Value {
+        serde_json::from_str(&self.spec).unwrap()
+    }
+
+    pub(super) fn has_spec_of(&self, other: &Self) -> bool {
+        self.spec == other.spec || self.spec() == other.spec()
     }
 
     /// What is pending lies after this.
@@ -203,8 +225,13 @@ impl Job {
             Api::Kubernetes => (end_of_conditions(&status.conditions), wall(status.completion_time)),
             Api::Volcano => (end_of_phase(&status.state.phase), wall(status.state.last_transition_time)),
         };
+        let since = match api {
+            Api::Kubernetes => status.start_time,
+            Api::Volcano => metadata.creation_timestamp,
+        };
         Self {
             uid: metadata.uid,
+            since: wall(since),
             deleting: metadata.deletion_timestamp.is_some(),
             owner: metadata.owner_references.into_iter().find(|owner| owner.controller).map(|owner| owner.uid),
             due: wall(due),
@@ -212,6 +239,11 @@ impl Job {
             completed,
             ended_at: None,
         }
+    }
+
+    /// The older, the less; one without the time is the newest.
+    pub(super) fn order(&self, name: &str) -> Order {
+        (self.since.is_none(), self.since, name.to_owned())
     }
 }
 
@@ -236,19 +268,25 @@ pub(super) fn job_name(cron: &str, due: Wall) -> String {
     format!("{cron}-{}", due / 60_000)
 }
 
-fn instant(at: Wall) -> DateTime<chrono::Utc> {
-    DateTime::from_timestamp_millis(at).unwrap()
+/// `None` beyond what a calendar holds.
+fn instant(at: Wall) -> Option<DateTime<chrono::Utc>> {
+    DateTime::from_timestamp_millis(at)
+}
+
+/// An instant as text.
+pub(super) fn text(at: Wall) -> String {
+    instant(at).map_or_else(|| format!("{at} ms"), text_of)
 }
 
 /// The newest due instant after `base` and not after `now`.
 pub(super) fn newest(schedule: &Schedule, base: Wall, now: Wall) -> Option<Wall> {
-    let missed = cronjob_controller::schedule::missed_since(schedule, Zone::UTC, instant(base), instant(now)).ok()?;
+    let missed = cronjob_controller::schedule::missed_since(schedule, Zone::UTC, instant(base)?, instant(now)?).ok()?;
     missed.newest.map(|at| at.timestamp_millis())
 }
 
 /// The first due instant after `base`.
 pub(super) fn next(schedule: &Schedule, base: Wall) -> Option<Wall> {
-    cronjob_controller::schedule::next_start(schedule, Zone::UTC, instant(base)).map(|at| at.timestamp_millis())
+    cronjob_controller::schedule::next_start(schedule, Zone::UTC, instant(base)?).map(|at| at.timestamp_millis())
 }
 
 /// Whether an instant belongs to the chain from `base`.

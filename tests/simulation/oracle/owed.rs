@@ -20,9 +20,15 @@ pub(super) const FAILURES: usize = 5;
 pub(super) const SKIP: usize = 6;
 /// A miss was said.
 pub(super) const MISS: usize = 7;
+/// That somebody else's Job holds the name was said.
+pub(super) const FOREIGN: usize = 8;
+/// A Job that nobody knows was spoken of.
+pub(super) const UNKNOWN: usize = 9;
+/// How many there are.
+pub(super) const CONDITIONS: usize = 10;
 
 /// Each condition's invariant, and what is wrong.
-pub(super) const MEANING: [(u8, &str); 8] = [
+pub(super) const MEANING: [(u8, &str); CONDITIONS] = [
     (2, "a due run does not start"),
     (6, "status.active does not list the unfinished runs"),
     (6, "lastScheduleTime does not know a run that stands"),
@@ -31,11 +37,14 @@ pub(super) const MEANING: [(u8, &str); 8] = [
     (7, "more failed Jobs stand than the limit says"),
     (9, "a run is skipped and nothing is said of it"),
     (9, "a run is missed and nothing is said of it"),
+    (9, "somebody else's Job has the name of a run and nothing is said of it"),
+    (9, "a Job that the controller did not create stands and nothing is said of it"),
 ];
 
-/// Conditions that only the next step mends, whenever it comes.
-pub(super) fn needs_a_step(condition: usize) -> bool {
-    matches!(condition, SUCCESSES | FAILURES)
+/// Conditions that only the next step mends, whenever it comes: where the server refused a deletion for good, nobody tries it again
+/// (rule `history-retried`).
+pub(super) fn needs_a_step(condition: usize, cron: &Cron) -> bool {
+    matches!(condition, SUCCESSES | FAILURES) && cron.refused_at.is_some()
 }
 
 /// How long a condition may be wrong.
@@ -45,8 +54,8 @@ pub(super) fn patience(scene: &Scene, cron: &Cron) -> Ms {
 }
 
 /// What of a CronJob is not as it should be at `now`, by its leader's clock; with the instant that it is about.
-pub(super) fn wrongs(scene: &Scene, cron: &Cron, now: Wall) -> [Option<Wall>; 8] {
-    let mut wrongs = [None; 8];
+pub(super) fn wrongs(scene: &Scene, cron: &Cron, now: Wall) -> [Option<Wall>; CONDITIONS] {
+    let mut wrongs = [None; CONDITIONS];
     let version = cron.version();
     if cron.gone.is_some() || version.deleting || scene.closed.contains(&cron.key.1) {
         return wrongs;
@@ -62,9 +71,12 @@ pub(super) fn wrongs(scene: &Scene, cron: &Cron, now: Wall) -> [Option<Wall>; 8]
     let newest_success = successes.filter_map(|(_, job)| job.completed).max();
     wrongs[SUCCESS] = newest_success.filter(|completed| version.last_success < Some(*completed));
     for (condition, end) in [(SUCCESSES, End::Succeeded), (FAILURES, End::Failed)] {
-        let beyond = version.limit(end).is_some_and(|limit| scene.finished(cron, end) > limit);
+        let beyond = version.limit(end).is_some_and(|limit| scene.finished(cron, end).count() > limit);
         wrongs[condition] = beyond.then_some(now);
     }
+    let unknown = scene.children(cron).filter(|(_, job)| job.end.is_none() && !job.deleting);
+    let mut unknown = unknown.filter(|(key, job)| job.due.is_none_or(|due| key.2 != job_name(&cron.key.2, due)));
+    wrongs[UNKNOWN] = unknown.any(|(key, _)| !cron.unknown_said.contains(&key.2)).then_some(now);
     if let Some((condition, due)) = pending(scene, cron, version, now) {
         wrongs[condition] = Some(due);
     }
@@ -78,22 +90,24 @@ fn pending(scene: &Scene, cron: &Cron, version: &Version, now: Wall) -> Option<(
     }
     let schedule = version.schedule.as_ref()?;
     let due = newest(schedule, version.base(), now)?;
-    let settled = due <= cron.floor || cron.started.contains_key(&due) || cron.excused.contains(&due);
-    if settled {
+    if Some(due) <= cron.floor || cron.started.contains_key(&due) {
         return None;
     }
     let said = |reasons: &[&'static str]| reasons.iter().any(|reason| cron.said.contains(&(*reason, due / 60_000)));
     if version.deadline_s.is_some_and(|deadline_s| due <= now - deadline_s.saturating_mul(1000)) {
-        let told = said(&["MissSchedule", "JobAlreadyActive", "ForbidConcurrent"]);
+        let told = said(&["MissSchedule", "JobAlreadyActive", "ForbidConcurrent", "ForeignJob"]);
         return (!told).then_some((MISS, due));
-    }
-    let (api, namespace, name) = &cron.key;
-    let full = scene.quotas.get(namespace).is_some_and(|most| scene.jobs_in(*api, namespace) >= *most);
-    if full || scene.jobs.contains_key(&(*api, namespace.clone(), job_name(name, due))) {
-        return None;
     }
     if version.policy == Policy::Forbid && scene.runs(cron).any(|(_, job)| job.end.is_none()) {
         return (!said(&["JobAlreadyActive", "ForbidConcurrent"])).then_some((SKIP, due));
+    }
+    let (api, namespace, name) = &cron.key;
+    if let Some(job) = scene.jobs.get(&(*api, namespace.clone(), job_name(name, due))) {
+        let is_foreign = job.owner.as_ref() != Some(&version.uid);
+        return (is_foreign && !said(&["ForeignJob"])).then_some((FOREIGN, due));
+    }
+    if scene.quotas.get(namespace).is_some_and(|most| scene.jobs_in(*api, namespace) >= *most) {
+        return None;
     }
     Some((RUN, due))
 }

@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::oracle::facts::{End, Job, Version, Wall, job_name};
+use super::facts::{End, Job, Order, Version, Wall, job_name};
+use super::owed::CONDITIONS;
 use crate::plan::{Api, MINUTE, Ms, Plan};
 use crate::world::replica_in;
 
@@ -19,22 +20,30 @@ pub(super) struct Cron {
     pub(super) gone: Option<Ms>,
     /// Every due instant for which a Job was created, and the newest such Job.
     pub(super) started: BTreeMap<Wall, Started>,
-    /// Instants for which nothing is owed any more: somebody else's Job had the name.
-    pub(super) excused: BTreeSet<Wall>,
+    /// Every Job of its own that ever stood under the name of a run: unix minutes in the name, instants in the annotation.
+    pub(super) named: BTreeMap<i64, BTreeSet<Wall>>,
+    /// The minutes of those names that a creation found taken, as far as is known: such a run takes up the Job that is there.
+    pub(super) taken: BTreeSet<i64>,
+    /// When Jobs of its own succeeded.
+    pub(super) completions: BTreeSet<Wall>,
     /// Nothing due at or before it is owed: somebody edited schedule or zone when a replica's clock showed this.
-    pub(super) floor: Wall,
+    pub(super) floor: Option<Wall>,
     /// When schedule or zone were last edited.
     pub(super) edited: Option<Ms>,
     /// When they were, while all was calm, and what the slowest clock showed: the leader's may be that one.
     pub(super) calm_edit: Option<(Ms, Wall)>,
     /// Finished runs that were deleted, and when, while an old cache may still count them.
-    pub(super) left: Vec<(Ms, End)>,
+    pub(super) left: Vec<Left>,
     /// Since when each condition is not as it should be.
-    pub(super) wrong_since: [Option<Ms>; 8],
+    pub(super) wrong_since: [Option<Ms>; CONDITIONS],
     /// The last time at which a step must have been taken.
     pub(super) hint: Ms,
+    /// When a deletion of history was refused for good.
+    pub(super) refused_at: Option<Ms>,
     /// What was said about instants: reason and unix minutes.
     pub(super) said: BTreeSet<(&'static str, i64)>,
+    /// What was said of Jobs that nobody knows.
+    pub(super) unknown_said: BTreeSet<String>,
     /// Conditions that have been reported.
     pub(super) reported: BTreeSet<usize>,
     /// The newest instant that was counted as due.
@@ -48,9 +57,34 @@ pub(super) struct Started {
     pub(super) term: u64,
 }
 
+/// A finished Job that was deleted.
+pub(super) struct Left {
+    pub(super) at: Ms,
+    pub(super) end: End,
+    pub(super) order: Order,
+}
+
 impl Cron {
     pub(super) fn version(&self) -> &Version {
         &self.versions.last().unwrap().1
+    }
+
+    /// The versions that were the present one at `from` or later.
+    pub(super) fn since(&self, from: Ms) -> impl Iterator<Item = &Version> {
+        let last = self.versions.len() - 1;
+        let recent = self.versions.iter().enumerate().filter(move |(n, (until, _))| *n == last || *until >= from);
+        recent.map(|(_, (_, version))| version)
+    }
+
+    /// The unix minutes in the name of the Job of a run; `None` for other names.
+    pub(super) fn minutes_in(&self, job: &str) -> Option<i64> {
+        job.strip_prefix(&*self.key.2)?.strip_prefix('-')?.parse().ok()
+    }
+
+    /// Whether a Job of its own ever stood for the run of `at`: its annotation says so, or the run found its name taken by it.
+    pub(super) fn had_job(&self, at: Wall) -> bool {
+        let minutes = at / 60_000;
+        self.named.get(&minutes).is_some_and(|dues| dues.contains(&at) || self.taken.contains(&minutes))
     }
 }
 
@@ -115,7 +149,7 @@ impl Scene {
         // An edit of the same moment may have been seen by the clock as it shows now.
         let latest = self.latest_wall(at);
         for cron in self.crons.values_mut().filter(|cron| cron.edited.is_some_and(|edited| edited + 1000 >= at)) {
-            cron.floor = cron.floor.max(latest);
+            cron.floor = cron.floor.max(Some(latest));
         }
     }
 
@@ -185,8 +219,8 @@ impl Scene {
         self.runs(cron).filter(|(_, job)| job.end.is_none() && !job.deleting)
     }
 
-    pub(super) fn finished(&self, cron: &Cron, end: End) -> usize {
-        self.children(cron).filter(|(_, job)| job.end == Some(end)).count()
+    pub(super) fn finished<'s>(&'s self, cron: &'s Cron, end: End) -> impl Iterator<Item = (&'s Key, &'s Job)> {
+        self.children(cron).filter(move |(_, job)| job.end == Some(end))
     }
 
     pub(super) fn jobs_in(&self, api: Api, namespace: &str) -> usize {
