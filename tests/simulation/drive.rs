@@ -163,6 +163,7 @@ impl<'p> Driver<'p> {
             Action::Edit { cron, patch } => self.world.edit(&cron, &patch).await,
             Action::Delete(cron) => self.world.delete(cronjobs(cron.api), &cron.namespace, &cron.name).await,
             Action::DeleteJob { cron, pick } => self.world.delete_a_job(&cron, pick).await,
+            Action::FreeNames(cron) => self.world.free_names(&cron).await,
             Action::ManualJob { cron, number } => {
                 let name = format!("{}-by-hand-{number}", cron.name);
                 self.world.create_job(&cron, &name, true).await;

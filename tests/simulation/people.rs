@@ -192,6 +192,20 @@ pub(crate) fn draw_templates(dice: &mut Dice, crons: &[CronSpec], until: Ms, act
     }
 }
 
+/// Most of those Jobs go again soon after the run whose name they hold was due.
+pub(crate) fn draw_freed_names(dice: &mut Dice, actions: &mut Vec<(Ms, Action)>) {
+    let mut freed = Vec::new();
+    for (at, action) in &*actions {
+        if let Action::ForeignJob { cron, minutes_ahead } = action
+            && dice.percent(70)
+        {
+            let due = (at / MINUTE + minutes_ahead) * MINUTE;
+            freed.push((at.max(&due) + dice.between(SECOND, 3 * MINUTE), Action::FreeNames(cron.clone())));
+        }
+    }
+    actions.extend(freed);
+}
+
 fn draw_deed(dice: &mut Dice, cron: CronSpec, at: Ms, number: u64, actions: &mut Vec<(Ms, Action)>) {
     let named = cron.named.clone();
     let edit = |patch: Value| Action::Edit { cron: named.clone(), patch: json!({"spec": patch}) };

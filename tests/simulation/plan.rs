@@ -40,6 +40,8 @@ pub(crate) enum Action {
     ManualJob { cron: Named, number: u64 },
     /// Somebody creates a Job of their own whose name is that of the run due in so many minutes from now.
     ForeignJob { cron: Named, minutes_ahead: u64 },
+    /// Somebody deletes what Jobs of their own have names like those of its runs.
+    FreeNames(Named),
     /// A quota on the number of Jobs of both kinds in a namespace; `None` lifts it.
     Quota { namespace: String, jobs: Option<u64> },
     /// Somebody deletes a namespace.
@@ -108,6 +110,7 @@ impl Plan {
         let settle = timing.map_or(0, |timing| ms(timing.lease_duration) * 4);
         let troubles = troubles::draw(&mut Dice::new(seed, "troubles"), chaos, replicas, settle);
         people::draw_deeds_in_trouble(&mut Dice::new(seed, "people in trouble"), &crons, &troubles, &mut actions);
+        people::draw_freed_names(&mut Dice::new(seed, "freed names"), &mut actions);
         for (number, trouble) in troubles.iter().enumerate() {
             actions.push((trouble.at, Action::Begin(number)));
             actions.push((trouble.at + trouble.lasts, Action::End(number)));
@@ -134,6 +137,7 @@ impl Plan {
             Action::Create(cron) => keep(&cron.named),
             Action::Edit { cron, .. }
             | Action::Delete(cron)
+            | Action::FreeNames(cron)
             | Action::DeleteJob { cron, .. }
             | Action::ManualJob { cron, .. }
             | Action::ForeignJob { cron, .. } => keep(cron),

@@ -246,6 +246,19 @@ impl World {
         }
     }
 
+    pub(crate) async fn free_names(&mut self, cron: &Named) {
+        let prefix = format!("{}-", cron.name);
+        let names: Vec<String> = self.sandbox.with_store(|store| {
+            let named = store.collection(jobs(cron.api)).unwrap().range(&cron.namespace, None);
+            let named = named.filter(|job| job.name().starts_with(&prefix));
+            let foreign = named.filter(|job| job.value()["metadata"]["ownerReferences"].is_null());
+            foreign.map(|job| job.name().to_owned()).collect()
+        });
+        for name in names {
+            self.delete(jobs(cron.api), &cron.namespace, &name).await;
+        }
+    }
+
     pub(crate) async fn create_job(&mut self, cron: &Named, name: &str, owned: bool) {
         let uid = self.sandbox.get(cronjobs(cron.api), &cron.namespace, &cron.name);
         let uid = uid.and_then(|cron| cron["metadata"]["uid"].as_str().map(str::to_owned));

@@ -16,7 +16,9 @@ impl Oracle {
         if request.resource.plural != "jobs" {
             return;
         }
-        let Some(uid) = self.scene.uids.get(key).cloned() else { return };
+        let job = (key.0, key.1.clone(), request.name.clone());
+        let owner = self.scene.jobs.get(&job).and_then(|job| job.owner.as_ref());
+        let Some(uid) = self.scene.uids.get(key).or(owner).cloned() else { return };
         let Some(cron) = self.scene.crons.get_mut(&uid) else { return };
         match (request.verb, request.code) {
             (Verb::Create, 201) => self.judge_content(at, key, request),
