@@ -24,7 +24,9 @@ impl Oracle {
         let (calm_from, slowest) = (self.scene.calm_from, self.scene.slowest_wall(at));
         self.scene.uids.insert(key.clone(), uid.clone());
         let Some(cron) = self.scene.crons.get_mut(&uid) else {
-            let counted = version.created;
+            // What an actor knows of edits it knows of the name: an edit is a moment, whoever was edited.
+            let floor = self.scene.crons.values().filter(|cron| cron.key == key).filter_map(|cron| cron.floor).max();
+            let counted = floor.map_or(version.created, |floor| floor.max(version.created));
             let cron = Cron {
                 key,
                 versions: vec![(at, version)],
@@ -33,7 +35,7 @@ impl Oracle {
                 named: BTreeMap::new(),
                 taken: BTreeSet::new(),
                 completions: BTreeSet::new(),
-                floor: None,
+                floor,
                 edited: None,
                 calm_edit: None,
                 left: Vec::new(),
