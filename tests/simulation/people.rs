@@ -192,15 +192,30 @@ pub(crate) fn draw_templates(dice: &mut Dice, crons: &[CronSpec], until: Ms, act
     }
 }
 
-/// Most of those Jobs go again soon after the run whose name they hold was due.
-pub(crate) fn draw_freed_names(dice: &mut Dice, actions: &mut Vec<(Ms, Action)>) {
+/// More Jobs of others under the names of runs; most of all such Jobs go again soon after that run was due. `start_ms` is the wall time at
+/// which the run begins.
+pub(crate) fn draw_names(
+    dice: &mut Dice,
+    crons: &[CronSpec],
+    start_ms: Ms,
+    until: Ms,
+    actions: &mut Vec<(Ms, Action)>,
+) {
+    let often: Vec<&CronSpec> = crons.iter().filter(|cron| (96..=720).contains(&cron.daily)).collect();
+    for _ in 0..dice.between(0, 2 + until / HOUR) {
+        if often.is_empty() {
+            break;
+        }
+        let cron = dice.pick(&often).named.clone();
+        actions.push((draw_time(dice, until), Action::ForeignJob { cron, minutes_ahead: dice.between(1, 15) }));
+    }
     let mut freed = Vec::new();
     for (at, action) in &*actions {
         if let Action::ForeignJob { cron, minutes_ahead } = action
             && dice.percent(70)
         {
-            let due = (at / MINUTE + minutes_ahead) * MINUTE;
-            freed.push((at.max(&due) + dice.between(SECOND, 3 * MINUTE), Action::FreeNames(cron.clone())));
+            let due = ((start_ms + at) / MINUTE + minutes_ahead) * MINUTE - start_ms;
+            freed.push((due.max(*at) + dice.between(SECOND, 2 * MINUTE), Action::FreeNames(cron.clone())));
         }
     }
     actions.extend(freed);

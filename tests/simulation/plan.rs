@@ -110,7 +110,8 @@ impl Plan {
         let settle = timing.map_or(0, |timing| ms(timing.lease_duration) * 4);
         let troubles = troubles::draw(&mut Dice::new(seed, "troubles"), chaos, replicas, settle);
         people::draw_deeds_in_trouble(&mut Dice::new(seed, "people in trouble"), &crons, &troubles, &mut actions);
-        people::draw_freed_names(&mut Dice::new(seed, "freed names"), &mut actions);
+        let start_ms = Ms::try_from(start.timestamp_millis()).unwrap();
+        people::draw_names(&mut Dice::new(seed, "names"), &crons, start_ms, chaos, &mut actions);
         for (number, trouble) in troubles.iter().enumerate() {
             actions.push((trouble.at, Action::Begin(number)));
             actions.push((trouble.at + trouble.lasts, Action::End(number)));
