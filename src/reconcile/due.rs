@@ -10,6 +10,9 @@ use crate::schedule::{Missed, NeverTwice, ParseError, Schedule, Timing, Zone, Zo
 /// Added to every wake-up for a due instant, so that a timer that fires a little early still finds it due.
 pub const WAKE_DELAY: TimeDelta = TimeDelta::milliseconds(100);
 
+/// How far the clocks of replicas and of the API server may differ, and a run that is ours lie ahead (ADR 0087).
+pub const CLOCKS_DIFFER_BY: TimeDelta = TimeDelta::hours(3);
+
 /// Seconds from which on the peers' `seconds x 1e9` overflows their 64 bits.
 const GO_DURATION_MAX_S: i64 = 9_223_372_036;
 

@@ -21,7 +21,7 @@ mod step;
 mod watch;
 
 pub use call::{Answer, Call, Next, Outcome, Retry, RunResult, StepError};
-pub use due::{Timetable, WAKE_DELAY, effective_schedule};
+pub use due::{CLOCKS_DIFFER_BY, Timetable, WAKE_DELAY, effective_schedule};
 pub use memory::{BELIEVED_FOR, JobCache, Memory};
 pub use rules::Rule;
 pub use step::{Settings, Step};

@@ -5,7 +5,7 @@
 //! It asks less than `reconcile` and shares nothing with it. docs/simulation.md has the invariants in full.
 
 use crate::model::{CronJob, Finish, Job, Policy, WallTime, job_name};
-use crate::reconcile::Call;
+use crate::reconcile::{CLOCKS_DIFFER_BY, Call};
 use crate::telemetry::Breach;
 
 /// What is wrong with `call`, if anything. `base` is the copy of the CronJob that the step decides on, `cached` looks a Job up in the
@@ -26,7 +26,8 @@ pub(super) fn breach_of(
         Call::PatchStatus { base, status } => {
             let went_back = status.last_schedule_time < base.status.last_schedule_time
                 || status.last_successful_time < base.status.last_successful_time;
-            let ahead = status.last_schedule_time > base.status.last_schedule_time.max(started).max(Some(now));
+            let latest = now.checked_add_signed(CLOCKS_DIFFER_BY);
+            let ahead = status.last_schedule_time > base.status.last_schedule_time.max(started).max(latest);
             went_back.then_some(Breach::StatusWentBack).or(ahead.then_some(Breach::RecordedAhead))
         }
         Call::DeleteJob { key, uid } => deleted_too_early(cached(key).filter(|job| job.uid == *uid)?.as_ref(), base),
@@ -110,8 +111,9 @@ mod tests {
         };
         let patch =
             |last_schedule_time, last_successful_time| patch_after(None, last_schedule_time, last_successful_time);
-        assert_eq!(patch(Some(at(7)), None), Some(Breach::RecordedAhead));
-        assert_eq!(patch_after(Some(at(7)), Some(at(7)), None), None, "its own, under a clock that has gone back");
+        let ahead = Some(at(7) + CLOCKS_DIFFER_BY);
+        assert_eq!(patch(ahead, None), Some(Breach::RecordedAhead));
+        assert_eq!(patch_after(ahead, ahead, None), None, "its own, under a clock that has gone back");
         assert_eq!(patch(Some(at(5)), None), None);
         assert_eq!(patch(Some(at(5) + TimeDelta::minutes(1)), Some(at(1))), None);
         assert_eq!(patch(Some(at(4)), None), Some(Breach::StatusWentBack));

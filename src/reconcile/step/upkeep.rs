@@ -9,6 +9,7 @@ use crate::model::{
     ApiFailure, CronJob, CronJobStatus, EventType, Finish, Job, ObjectKey, ObjectReference, Uid, WallTime, job_name,
 };
 use crate::reconcile::call::{Answer, Call, Retry, StepError};
+use crate::reconcile::due::CLOCKS_DIFFER_BY;
 use crate::reconcile::profile::Stage;
 
 /// Most Jobs that one step deletes for history: what is due must not wait for thousands of deletions. Each deletion is heard
@@ -160,12 +161,12 @@ impl Step<'_> {
         job.scheduled_time.filter(|at| job_name(&self.base.key.name, *at) == *job.key.name)
     }
 
-    /// The due instant of a Job that we may well have created (rules `own-run-readopted`, `own-run-recorded`). An instant before the
-    /// CronJob was there, or one that has not come, was never due, whatever the Job says: to record it would hold back or call up
-    /// runs (ADR 0087). What this actor started itself under a clock that was ahead stays its own.
+    /// The due instant of a Job that we may well have created (rules `own-run-readopted`, `own-run-recorded`). An instant that
+    /// no clock of a replica can have shown was never due, whatever the Job says: to record it would hold back runs (ADR 0087). What
+    /// this actor started itself under a clock that was further ahead stays its own.
     fn own_run(&self, job: &Job) -> Option<WallTime> {
-        let latest = self.memory.started().max(Some(self.now));
-        self.named_run(job).filter(|at| self.base.creation_time <= Some(*at) && Some(*at) <= latest)
+        let latest = self.memory.started().max(self.now.checked_add_signed(CLOCKS_DIFFER_BY));
+        self.named_run(job).filter(|at| Some(*at) <= latest)
     }
 
     /// The due instant named by a Job if the status, as of `last`, does not know of it. To be kept from history: if it is a run of a
