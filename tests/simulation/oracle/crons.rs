@@ -51,6 +51,8 @@ impl Oracle {
             return self.look(&uid, at, true);
         };
         let before = cron.version().clone();
+        // An edit of schedule or zone only sets the timer anew.
+        let stepped = before.timetable == version.timetable;
         cron.versions.last_mut().unwrap().0 = at;
         cron.versions.retain(|(until, _)| *until >= window);
         if before.timetable != version.timetable {
@@ -64,7 +66,7 @@ impl Oracle {
         }
         cron.versions.push((at, version.clone()));
         self.judge_edit(at, &key, (&before, &version), changed.by.is_some());
-        self.look(&uid, at, true);
+        self.look(&uid, at, stepped);
     }
 
     /// Another version took the place of the one before; `by_replica` if a replica's request made it.

@@ -76,7 +76,7 @@ impl Oracle {
         if cron.gone.is_some_and(|gone| gone < window) {
             wrongs.push((3, "its CronJob is gone".to_owned()));
         }
-        // Nobody can know of a Job that vanished before it was recorded, once whoever made it is dead.
+        // Nobody can know of a Job that vanished before it was recorded, once the term of whoever made it is over.
         let first = cron.started.get(&due);
         let stands = |first: &Started| self.scene.jobs.values().any(|job| job.uid == first.job);
         let forgotten = |first: &Started| first.term != term && !stands(first);

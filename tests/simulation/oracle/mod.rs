@@ -230,7 +230,7 @@ impl Oracle {
             "resourcequotas" => self.on_quota(at, changed, gone),
             "leases" => {
                 let lease: serde_json::Value = object.value();
-                self.scene.set_holder(lease["spec"]["holderIdentity"].as_str().unwrap_or_default());
+                self.scene.set_holder(at, lease["spec"]["holderIdentity"].as_str().unwrap_or_default());
             }
             _ => {}
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::facts::{End, Job, Order, Version, Wall, job_name};
 use super::owed::CONDITIONS;
-use crate::plan::{Api, MINUTE, Ms, Plan};
+use crate::plan::{Api, MINUTE, Ms, Plan, ms};
 use crate::world::replica_in;
 
 /// Namespace and name of an object of one API.
@@ -111,6 +111,10 @@ pub(super) struct Scene {
     /// Most Jobs of a namespace.
     pub(super) quotas: BTreeMap<String, usize>,
     holder: Option<(usize, u32)>,
+    /// After so long without a renewal a leader gives up, and forgets.
+    renew_deadline: Ms,
+    /// When the Lease was last written.
+    renewed_at: Ms,
     /// Counts the terms of leadership.
     pub(super) term: u64,
     /// Nothing must be right before this.
@@ -123,7 +127,9 @@ impl Scene {
     pub(super) fn new(plan: &Plan) -> Self {
         let replicas = (0..plan.replicas).map(|_| Replica { off_ms: 0, process: None }).collect();
         let start = plan.start.timestamp_millis();
-        Self { start, elects: plan.timing.is_some(), replicas, offsets: vec![(0, 0)], ..Self::default() }
+        let renew_deadline = plan.timing.map_or(Ms::MAX, |timing| ms(timing.renew_deadline));
+        let elects = plan.timing.is_some();
+        Self { start, elects, renew_deadline, replicas, offsets: vec![(0, 0)], ..Self::default() }
     }
 
     pub(super) fn is_calm(&self, at: Ms) -> bool {
@@ -162,12 +168,14 @@ impl Scene {
         (self.replicas[replica].process == Some(process)).then_some(replica)
     }
 
-    pub(super) fn set_holder(&mut self, holder: &str) {
+    /// The Lease was written. The same holder begins a new term if it could not renew for too long.
+    pub(super) fn set_holder(&mut self, at: Ms, holder: &str) {
         let holder = replica_in(holder);
-        if holder != self.holder {
+        if holder != self.holder || at - self.renewed_at >= self.renew_deadline {
             self.term += 1;
             self.holder = holder;
         }
+        self.renewed_at = at;
     }
 
     pub(super) fn wall(&self, replica: usize, at: Ms) -> Wall {
