@@ -172,11 +172,13 @@ impl ControllerArgs {
     }
 
     /// In the sandbox `--job-controller` is enough: there is no built-in controller beside.
+    #[cfg(feature = "sandbox")]
     pub(super) fn runs_jobs_in_sandbox(&self) -> bool {
         self.runs_jobs() || self.job_controller == JobScope::All
     }
 
     /// The controllers to start in the sandbox.
+    #[cfg(feature = "sandbox")]
     pub(super) fn selected_in_sandbox(&self) -> Vec<&'static Registration> {
         let mut selected = self.selected();
         if self.runs_jobs_in_sandbox() {

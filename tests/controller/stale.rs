@@ -217,6 +217,34 @@ async fn a_run_that_came_and_went_while_the_watch_was_silent_does_not_stay_activ
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_run_that_came_and_went_before_all_jobs_were_listed_anew_does_not_stay_active() {
+    let mut world = World::new("2026-03-01T09:59:50Z");
+    world.create(&cronjob("k", "0 * * * *", json!({}))).await;
+    world.create(&volcano_cronjob("v", "0 * * * *", json!({}))).await;
+    world.start();
+    world.pass(Duration::from_secs(5)).await;
+    for group in ["batch", "batch.volcano.sh"] {
+        world.sandbox.faults().install(Fault::new(Action::StallWatch).resource(group, "jobs"));
+    }
+    world.pass(Duration::from_secs(10)).await;
+    for (resource, owner) in [(jobs(), "k"), (volcano_jobs(), "v")] {
+        for name in world.job_names(resource, owner).await {
+            world.delete(resource, "default", &name).await;
+        }
+    }
+    // The watch cannot go on where it was, so that no event tells of the Job, and the list does not have it either.
+    world.sandbox.compact(u64::MAX);
+    world.sandbox.heal();
+    world.pass(Duration::from_secs(180)).await;
+    for (resource, name) in [(cronjobs(), "k"), (volcano_cronjobs(), "v")] {
+        let status = world.status(resource, "default", name);
+        assert_eq!(status["lastScheduleTime"], "2026-03-01T10:00:00Z");
+        assert!(status.get("active").is_none(), "{status}");
+    }
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_starts_before_the_jobs_are_listed() {
     let mut world = World::new("2026-03-01T09:59:30Z");
     world.create(&volcano_cronjob("v", "* * * * *", json!({"concurrencyPolicy": "Forbid"}))).await;
